@@ -11,7 +11,7 @@ import argparse
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, dataclass_transform
 
 from quoth.neuro.backends.providers import specs
 
@@ -29,6 +29,12 @@ def a_name(text: str) -> str:
 def at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a whole number from 1 is needed, not {text}")
+    return int(text)
+
+
+def whole_number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 9:
+        raise argparse.ArgumentTypeError(f"a whole number is needed, not {text}")
     return int(text)
 
 
@@ -102,11 +108,13 @@ def setting(words: str, help: str, row: Row, **more: Any) -> Any:
     return field(default=default, metadata={"flags": [flag], "help": help, "row": row, **known, **more})
 
 
+@dataclass_transform(eq_default=False)
 @dataclass(init=False, repr=False, eq=False)
 class CommandSettings:
     """Each setting as a command line gives it. One that was not given is None, empty or False.
 
-    All subclasses share one ``__init__``: generating one for each would double a command's start time."""
+    All subclasses are dataclasses, and share one ``__init__``: generating one for each would double a
+    command's start time."""
 
     model: str | None = setting(
         "--model SPEC",
@@ -353,6 +361,9 @@ class CommandSettings:
         Row("plan", kept="plan"),
         action=argparse.BooleanOptionalAction,
     )
+
+    def __init_subclass__(cls) -> None:
+        dataclass(init=False, repr=False, eq=False)(cls)
 
     def __init__(self, **given: Any) -> None:
         vars(self).update({one.name: one.default for one in fields(self)} | given)

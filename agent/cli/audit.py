@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 UNITS = {unit[0]: seconds for unit, seconds in SECONDS.items()}
 
 
-@dataclass(init=False, repr=False, eq=False)
 class AuditOptions(Options):
     """Options of ``quoth audit``. The common options ``--session`` and ``--user`` are filters here."""
 
@@ -186,7 +184,6 @@ TOOLS = 12  # as many are shown
 NAME = 40  # characters of the name of one, which a model may have made up
 
 
-@dataclass(init=False, repr=False, eq=False)
 class StatsOptions(Options):
     since: str = option(
         "--since",

@@ -5,7 +5,7 @@ Knows their options and output; the work is in the door, the sandbox and the rea
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,12 +19,10 @@ if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
 
 
-@dataclass(init=False, repr=False, eq=False)
 class CallOptions(AgentOptions):
     form: str = argument("FORM", "such as '(echo :text \"hi\")'; - reads it from stdin")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class ReadOptions(Options):
     works_in_workspace, groups = False, f"tools --dialect {REMOTE}"
     file: str = argument("FILE", "the reply (default: stdin)", nargs="?", default="-")
@@ -72,7 +70,6 @@ MEMORY_DECIDES: Final = (
 )
 
 
-@dataclass(init=False, repr=False, eq=False)
 class EvalOptions(AgentOptions):
     form: str = argument("FORM", "such as '(* 6 7)'; - reads it from stdin")
     dry_run: bool = switch("--dry-run", "only show what it may call; nothing is done but reading")

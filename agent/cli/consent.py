@@ -7,7 +7,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli import flight
@@ -48,13 +48,11 @@ ID = "the request, as quoth pending lists it; or a PLAN.org"
 STEP = "of a plan, this step or group alone"
 
 
-@dataclass(init=False, repr=False, eq=False)
 class PendingOptions(Options):
     groups = f"tools --session {SHARED}"
     id: str | None = argument("ID", "the request to show in full", nargs="?")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class ApproveOptions(AgentOptions):
     id: str = argument("ID", ID)
     step: str | None = option("--step", "STEP", STEP)
@@ -70,7 +68,6 @@ class ApproveOptions(AgentOptions):
     resume: bool = switch("--resume", "then go on with its session, or fly its plan on")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class DenyOptions(AgentOptions):
     id: str = argument("ID", ID)
     step: str | None = option("--step", "STEP", STEP)
@@ -290,7 +287,6 @@ def opened(options: Options, *, lists: bool = False) -> Iterator[tuple[Store | N
         yield own, Broker(lambda: own, ToolTable(), root, audit=audit, rows=rows)
 
 
-@dataclass(init=False, repr=False, eq=False)
 class AnswerOptions(AgentOptions):
     id: str = argument("ID", "the question, as quoth pending lists it")
     text: Sequence[str] = argument(

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 MARKS = {"ok": "ok", "note": "--", "wrong": "!!"}
 
 
-@dataclass(init=False, repr=False, eq=False)
 class DoctorOptions(Options):
     groups = "--model --policy --boundary"
     works_in_workspace = False

@@ -9,7 +9,7 @@ import argparse
 import shlex
 import time
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
@@ -62,7 +62,6 @@ def _name(text: str) -> str:
     return text
 
 
-@dataclass(init=False, repr=False, eq=False)
 class FlyOptions(AgentOptions):
     plan: str = argument("PLAN.org", "the plan; Markdown is read too, and not written to")
     check: bool = switch("--check", "only say what is wrong with it; run nothing")

@@ -12,7 +12,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from quoth.tools.errors import UsageError, no_such
 from quoth.tools.visible import visible
 
 
-@dataclass(init=False, repr=False, eq=False)
 class HelpOptions(Options):
     works_in_workspace = False
     words: Sequence[str] = argument("TOPIC", "a page, or words to look for", nargs="*", default=())
@@ -58,7 +56,6 @@ WORDS = {
 FILES = ("FILE", "PATH", "PLAN", "SESSION")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class CompletionOptions(Options):
     works_in_workspace = False
     shell: str = argument("SHELL", "bash, zsh or fish")
@@ -108,7 +105,6 @@ NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
 MARK = "my-name"
 
 
-@dataclass(init=False, repr=False, eq=False)
 class NewOptions(Options):
     works_in_workspace = False
     what: str = argument("KIND", "tool, plan, policy, bridge or example")

@@ -5,12 +5,12 @@ Knows their options and output; the work is in tools/knowledge."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import knowledge_of
 from quoth.agent.cli.options import DONE, FAILED, Actions, Options, argument, option
-from quoth.agent.terminal.output import complain, print_json, print_line
+from quoth.agent.terminal.output import complain, print_json, print_line, print_table
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.visible import visible
 
@@ -23,17 +23,14 @@ KINDS = ("source", "claim", "learning", "note")
 NAME = "the name of an entry, its title, or FILE:LINE"
 
 
-@dataclass(init=False, repr=False, eq=False)
 class KnowledgeListOptions(Options):
     of_kind: str | None = option("--kind", "KIND", f"only one of {', '.join(KINDS)}")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class KnowledgeShowOptions(Options):
     name: str = argument("NAME", NAME)
 
 
-@dataclass(init=False, repr=False, eq=False)
 class KnowledgeForgetOptions(Options):
     groups = "asking"
     names: Sequence[str] = argument("NAME", NAME, nargs="+")
@@ -41,7 +38,6 @@ class KnowledgeForgetOptions(Options):
 
 def list_entries(options: KnowledgeListOptions) -> int:
     """Print the entries, one a line; the exit code is 1 if a file cannot be read."""
-    from quoth.agent.cli.memory import table
     from quoth.tools.call.service_types import one_of
 
     if options.of_kind is not None:
@@ -52,8 +48,8 @@ def list_entries(options: KnowledgeListOptions) -> int:
         print_json([_listed(path, one) for path, one in found])
     elif not found and not base.faults:
         complain(f"There is no {options.of_kind}." if options.of_kind else "Nothing was filed here yet.")
-    for line in table([_row(one) for _, one in found]) if found and not options.json else ():
-        print_line(line)
+    else:
+        print_table([_row(one) for _, one in found])
     return FAILED if base.faults else DONE
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +58,6 @@ if TYPE_CHECKING:
     from quoth.tools.registry.table import ToolTable
 
 
-@dataclass(init=False, repr=False, eq=False)
 class WorkerOptions(OfferOptions):
     groups = f"policy {OfferOptions.groups} --shared --trace --trace-content"
     jobs: int = option("--jobs", "N", "calls at once (default: 10)", type=at_least_one, default=10)
@@ -160,12 +158,10 @@ def _said_as(as_json: bool) -> Any:
     return say
 
 
-@dataclass(init=False, repr=False, eq=False)
 class CatalogShowOptions(CatalogOptions):
     name: str | None = argument("NAME", "the tool to show", nargs="?")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class KeyOptions(CatalogOptions):
     what: str = argument("WHAT", "new, or show", choices=("new", "show"))
 
@@ -329,7 +325,6 @@ async def _published(client: Any, url: RedisUrl, seal: Key, prefix: str) -> dict
     return found
 
 
-@dataclass(init=False, repr=False, eq=False)
 class DeadOptions(CatalogOptions):
     id: str = argument("ID", "the call, as quoth catalog dead lists it")
 

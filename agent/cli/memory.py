@@ -5,17 +5,18 @@ Knows their options, questions and output; the work is in tools/memory.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quoth.agent.cli.common import open_store, read_text, text_of, write_new
 from quoth.agent.cli.options import DONE, FAILED, Actions, Options, argument, option, switch
 from quoth.agent.session.render import minute, title
+from quoth.agent.settings import whole_number
 from quoth.agent.terminal.input import edited, is_inside
-from quoth.agent.terminal.output import can_print, complain, print_data, print_json, print_line
+from quoth.agent.terminal.output import can_print, complain, print_data, print_json, print_line, print_table
 from quoth.neuro.embed.select import VARIABLE, choose_embedder, embedder_named, wants_none
 from quoth.tools.call.service_types import SearchOptions, bounds, check_scope
 from quoth.tools.errors import UsageError
@@ -31,7 +32,6 @@ T = TypeVar("T")
 LABEL = "the label of a block"
 
 
-@dataclass(init=False, repr=False, eq=False)
 class MemoryOptions(Options):
     groups = "memory asking"
     agent: str | None = option("--agent", "ID", "whose memory (default: agent)")
@@ -115,7 +115,7 @@ def as_listed(block: Block) -> dict[str, Any]:
 
 def as_row(block: Block) -> list[str]:
     """A block as the cells of a table, without its text."""
-    more = [f"of {block.owner}" if block.owner else "", " ".join(block.description.split())]
+    more = [f"of {block.owner}" if block.owner else "", title(block.description, 500)]
     return [
         block.label,
         block.kind,
@@ -127,23 +127,10 @@ def as_row(block: Block) -> list[str]:
     ]
 
 
-def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """The rows as lines whose cells stand below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
 def in_words(block: Block) -> str:
     """What there is to say of a block beside its label and its text."""
     size = f"{len(block.text):,} of {block.limit:,} characters"
     return f"{block.kind}, {block.permission}, {size}, version {block.version}"
-
-
-def whole_number(name: str, text: str) -> int:
-    if not text.isdecimal() or len(text) > 9:
-        raise UsageError(f"{name} takes a whole number, not {text}.")
-    return int(text)
 
 
 BEGIN = (
@@ -152,29 +139,25 @@ BEGIN = (
 )
 
 
-@dataclass(init=False, repr=False, eq=False)
 class MemoryListOptions(MemoryOptions):
     of_kind: str | None = option("--kind", "KIND", "only core, working or archival blocks")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class MemoryShowOptions(MemoryOptions):
     label: str = argument("LABEL", LABEL)
     history: bool = switch("--history", "its earlier texts too")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class MemorySearchOptions(MemoryOptions):
     query: str = argument("QUERY", "the words to look for, or a question; - reads it from stdin")
     domain: str = option("--domain", "DOMAIN", "archival_memory, conversations or all", default="all")
-    limit: str = option("--limit", "N", "at most so many (default: 10)", default="10")
+    limit: int = option("--limit", "N", "at most so many (default: 10)", default=10, type=whole_number)
     since: str = option("--since", "DATE", "nothing older: 2026-01-31 or 2026-01-31T09:30", default="")
     until: str = option("--until", "DATE", "nothing newer: a day, with all of it, or a time", default="")
     scope: str = option("--scope", "SCOPE", "agent: its own; shared: of others; all", default="all")
     explain: bool = switch("--explain", "what each score is the sum of")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class MemoryExportOptions(MemoryOptions):
     file: str = argument("FILE", "where to write it (default: stdout)", nargs="?", default="-")
     format: str | None = option("--format", "FORMAT", "org or json (default: org, with --json json)")
@@ -198,8 +181,7 @@ def list_blocks(options: MemoryListOptions) -> int:
         return DONE
     if not blocks:
         complain(f"There is no {options.of_kind} block." if options.of_kind else BEGIN)
-    for line in table([as_row(block) for block in blocks]):
-        print_line(line)
+    print_table([as_row(block) for block in blocks])
     return DONE
 
 
@@ -215,16 +197,12 @@ def show(options: MemoryShowOptions) -> int:
         print_json(as_json(Carried(block, versions)) | {"size": len(block.text)})
         return DONE
     print_line(block.text)
-    about = f"; {_in_line(block.description)}" if block.description else ""
-    complain(f"{in_words(block)}, {minute(block.updated)}, by {_in_line(block.by)}{about}")
+    about = f"; {title(block.description, 500)}" if block.description else ""
+    complain(f"{in_words(block)}, {minute(block.updated)}, by {title(block.by, 500)}{about}")
     for one in versions:
-        complain(f"version {one.version}, {minute(one.at)}, by {_in_line(one.by)}:")
+        complain(f"version {one.version}, {minute(one.at)}, by {title(one.by, 500)}:")
         print_line(one.text)
     return DONE
-
-
-def _in_line(text: str) -> str:
-    return " ".join(text.split())
 
 
 def search(options: MemorySearchOptions) -> int:
@@ -232,7 +210,7 @@ def search(options: MemorySearchOptions) -> int:
     from quoth.tools.memory.passages import is_behind
 
     times = bounds(options.since, options.until, ("--since", "--until"))
-    wanted = SearchOptions(whole_number("--limit", options.limit), options.domain, *times)  # type: ignore[arg-type]
+    wanted = SearchOptions(options.limit, options.domain, *times)  # type: ignore[arg-type]
     check_scope(options.scope)
     query = text_of(options.query)
     with opened(options, searches=True) as (memory, store):
@@ -282,12 +260,12 @@ def status(options: MemoryOptions) -> int:
         return DONE
     if not usage:
         print_line("Nothing is remembered here yet.")
-    rows = [
-        [agent, kind, number_of(blocks, "block"), f"{number_of(chars, 'character')}"]
-        for agent, kind, blocks, chars in usage
-    ]
-    for line in table(rows) if rows else ():
-        print_line(line)
+    print_table(
+        [
+            [agent, kind, number_of(blocks, "block"), number_of(chars, "character")]
+            for agent, kind, blocks, chars in usage
+        ]
+    )
     print_line(f"It is kept in {kept['place']}.")
     model = f" and by meaning ({kept['model']})" if kept["model"] and not kept["missing"] else ""
     print_line(f"It is searched by words{model}.")
@@ -333,8 +311,6 @@ def export(options: MemoryExportOptions) -> int:
         print_json([as_json(one) for one in every])
         return DONE
     if form == "json":
-        import json
-
         text = json.dumps([as_json(one) for one in every], ensure_ascii=False, indent=1) + "\n"
     else:
         text = as_org(every)
@@ -351,16 +327,17 @@ def export(options: MemoryExportOptions) -> int:
 # Changing
 
 
-@dataclass(init=False, repr=False, eq=False)
 class EditOptions(MemoryOptions):
     label: str = argument("LABEL", LABEL)
     text: str | None = option("--text", "TEXT", "the new text; - reads it from stdin (default: your editor)")
-    version: str | None = option("--version", "N", "the text that it had as version N")
+    version: int | None = option("--version", "N", "the text that it had as version N", type=whole_number)
     permission: str | None = option(
         "--permission", "NAME", "read_only, partner, human, append, read_write or admin"
     )
     of_kind: str | None = option("--kind", "KIND", "core: in every prompt; working; archival: only found")
-    limit: str | None = option("--limit", "N", "the most characters it may have (0: as its kind)")
+    limit: int | None = option(
+        "--limit", "N", "the most characters it may have (0: as its kind)", type=whole_number
+    )
     description: str | None = option("--description", "TEXT", "what it is for")
     share: str | None = option(
         "--share", "AGENT=NAME", "let another agent use it, at most with that permission; AGENT= ends it"
@@ -368,12 +345,10 @@ class EditOptions(MemoryOptions):
     new: bool = switch("--new", "make it; without --kind a core block")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class MemoryForgetOptions(MemoryOptions):
     labels: Sequence[str] = argument("LABEL", LABEL, nargs="+")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class MemoryImportOptions(MemoryOptions):
     file: str = argument("FILE", "what quoth memory export wrote, or a person; - reads stdin")
     replace: bool = switch("--replace", "as the next version of the blocks that are there")
@@ -381,10 +356,9 @@ class MemoryImportOptions(MemoryOptions):
 
 def edit(options: EditOptions) -> int:
     """Change a block, or make one; without any option its text is edited in the person's editor."""
-    typed = {"permission": options.permission, "kind": options.of_kind, "description": options.description}
+    typed = {name: getattr(options, name) for name in ("permission", "description", "limit")}
+    typed |= {"kind": options.of_kind}
     given: dict[str, Any] = {name: value for name, value in typed.items() if value is not None}
-    if options.limit is not None:
-        given["limit"] = whole_number("--limit", options.limit)
     if options.text is not None:
         given["text"] = text_of(options.text).removesuffix("\n" if options.text == "-" else "")
     with opened(options, changes=True) as (memory, _):
@@ -398,7 +372,7 @@ def edit(options: EditOptions) -> int:
         if options.share is not None:
             return _shared(options, memory, before, given)
         if options.version is not None:
-            given["text"] = _text_of(memory, before, whole_number("--version", options.version))
+            given["text"] = _text_of(memory, before, options.version)
         if given:
             return _changed(options, memory, before, given)
         code = DONE

@@ -7,7 +7,7 @@ Knows how a key is typed; where keys are kept is known in neuro/backends/keys.py
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.options import DONE, Options, argument, switch
@@ -25,7 +25,6 @@ ACTIONS = ("get", "test", "login", "logout")
 LONGEST_NAME = 30  # of a provider; what is longer may be a key at the wrong place
 
 
-@dataclass(init=False, repr=False, eq=False)
 class ModelsOptions(Options):
     """Options of ``quoth models``."""
 

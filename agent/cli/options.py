@@ -9,7 +9,7 @@ import argparse
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, replace
+from dataclasses import Field, field, fields, replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -166,7 +166,6 @@ def as_user(user: str | None) -> list[str]:
     return ["--user", user] if user and user != user_name() else []
 
 
-@dataclass(init=False, repr=False, eq=False)
 class Options(CommandSettings):
     """The options that every command has, with those of its ``groups`` of settings in its help.
 
@@ -235,28 +234,24 @@ REMOTE = "--remote --local --prefix --key --redis-ca"  # what the table of remot
 SHARED = "--shared --prefix --key --redis-ca"  # what shared requests need
 
 
-@dataclass(init=False, repr=False, eq=False)
 class AgentOptions(Options):
     """Options of a command that runs calls."""
 
     groups = WORK
 
 
-@dataclass(init=False, repr=False, eq=False)
 class ReplOptions(AgentOptions):
     """Options of the REPL."""
 
     thoughts: bool = switch("--thoughts", THOUGHTS)
 
 
-@dataclass(init=False, repr=False, eq=False)
 class RunOptions(Options):
     """Options of a command that asks a model."""
 
     groups = f"{WORK} limits"
 
 
-@dataclass(init=False, repr=False, eq=False)
 class StreamOptions(RunOptions):
     """Also how a run is shown while it goes on."""
 
@@ -265,7 +260,6 @@ class StreamOptions(RunOptions):
     thoughts: bool = switch("--thoughts", THOUGHTS)
 
 
-@dataclass(init=False, repr=False, eq=False)
 class CatalogOptions(Options):
     groups = "--policy --tools --prefix --key --redis-ca"
     redis: str | None = option(
@@ -273,7 +267,6 @@ class CatalogOptions(Options):
     )
 
 
-@dataclass(init=False, repr=False, eq=False)
 class OfferOptions(CatalogOptions):
     """For whoever offers tools to other machines: quoth catalog and quoth worker."""
 

@@ -60,13 +60,11 @@ def _share(text: str) -> float:
     raise argparse.ArgumentTypeError(f"a number from 0 to 1 is needed, not {text}")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class CheckOptions(Options):
     groups = f"tools --policy --boundary {REMOTE}"
     file: str | None = argument("FILE", "a policy file (default: all that apply)", nargs="?")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class ExplainOptions(Options):
     groups = WORK
     form: str | None = argument(
@@ -79,7 +77,6 @@ class ExplainOptions(Options):
     )
 
 
-@dataclass(init=False, repr=False, eq=False)
 class TrustOptions(Options):
     groups = "asking"
     dir: str | None = argument("DIR", "the workspace (default: here)", nargs="?")

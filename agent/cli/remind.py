@@ -11,7 +11,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +34,6 @@ class UndeliveredError(ToolError):
     """A channel did not take a reminder, which therefore is not marked."""
 
 
-@dataclass(init=False, repr=False, eq=False)
 class RemindOptions(Options):
     """Options of ``quoth remind``."""
 

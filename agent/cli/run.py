@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
 
-@dataclass(init=False, repr=False, eq=False)
 class TaskOptions(StreamOptions):
     task: Sequence[str] = argument("TASK", "what to do; - reads it from stdin", nargs="+")
     no_stdin: bool = switch("--no-stdin", "do not show the model what a pipe or file on stdin gives")
@@ -157,7 +156,6 @@ def _pick_up(options: Options, store: Store | None) -> tuple[Options, str]:
 SHIPPED = ("block", "recall", "ask-person")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class ChatOptions(RunOptions):
     gateway: Literal["stdio"] | None = option(
         "--gateway",
@@ -247,7 +245,6 @@ def _socket_path(given: str | None) -> str:
 SHOWN = 5  # sessions that are named in a sentence
 
 
-@dataclass(init=False, repr=False, eq=False)
 class ResumeOptions(StreamOptions):
     of: str | None = argument("ID", "the session (default: your only one that waits)", nargs="?")
     text: Sequence[str] = argument("TEXT", "what to say when nothing waits any more", nargs="*", default=())

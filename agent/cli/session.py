@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +38,6 @@ ID = "the session, or the beginning of its id"
 LATEST = 20  # sessions are shown unasked
 
 
-@dataclass(init=False, repr=False, eq=False)
 class SessionsOptions(Options):
     all: bool = switch("--all", "every one, those of a person's single calls, too, where nothing waits")
     last: int | None = option(
@@ -48,7 +46,6 @@ class SessionsOptions(Options):
     adopt: bool = switch("--adopt", "move the sessions that this subfolder has of its own to the project")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class LogOptions(Options):
     of: str | None = argument("ID", ID, nargs="?")
     last: bool = switch("--last", "your latest session (so it is without an ID)")
@@ -68,25 +65,21 @@ class LogOptions(Options):
     )
 
 
-@dataclass(init=False, repr=False, eq=False)
 class ForkOptions(Options):
     of: str = argument("ID", ID)
     at: str | None = option("--at", "N", "the last event to take, as quoth log counts (default: all)")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class SessionExportOptions(Options):
     of: str = argument("ID", ID)
     file: str = argument("FILE", "where to write it (default: stdout)", nargs="?", default="-")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class SessionImportOptions(Options):
     file: str = argument("FILE", "what quoth export has written; - reads stdin")
     name: str | None = option("--as", "ID", "the id it is to have (default: its own)")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class RemoveOptions(Options):
     groups = "asking"
     of: Sequence[str] = argument("ID", "a session, or the beginning of its id", nargs="+")
@@ -335,7 +328,6 @@ def remove(options: RemoveOptions) -> int:
 DAYS = 30
 
 
-@dataclass(init=False, repr=False, eq=False)
 class GcOptions(Options):
     groups = "asking"
     days: int = option(

@@ -25,14 +25,12 @@ if TYPE_CHECKING:
     from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 
-@dataclass(init=False, repr=False, eq=False)
 class ToolsOptions(Options):
     groups = WORK
     name: str | None = argument("NAME", "the tool to show; test makes the examples of a FILE", nargs="?")
     file: str | None = argument("FILE", "test: the file of tools", nargs="?")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class BeltOptions(Options):
     groups = f"tools --model --dialect --belt --policy {REMOTE}"
     view: str = option(

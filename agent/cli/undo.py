@@ -5,7 +5,7 @@ Knows options and how results are printed; the work is in agent/run/runs.py, age
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 ID = "the session, or the beginning of its id (default: your latest that has written a file)"
 
 
-@dataclass(init=False, repr=False, eq=False)
 class UndoOptions(Options):
     groups = "policy asking"
     of: str | None = argument("SESSION", ID, nargs="?")
@@ -51,7 +50,6 @@ class UndoOptions(Options):
     dry_run: bool = switch("--dry-run", "only say what would become of which file")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class DiffOptions(Options):
     of: str | None = argument("SESSION", ID, nargs="?")
 
@@ -158,7 +156,6 @@ def _with_rules(options: UndoOptions, store: Store) -> UndoOptions:
     return options
 
 
-@dataclass(init=False, repr=False, eq=False)
 class PastOptions(Options):
     """Options that name a recorded session."""
 
@@ -167,13 +164,11 @@ class PastOptions(Options):
     last: bool = switch("--last", "your latest session with a run, a flight, a form or a call")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class ReplayOptions(PastOptions):
     groups = f"--dialect --belt --tools --without --session policy memory {REMOTE}"
     live_tools: bool = switch("--live-tools", "make calls that only read again and show what changed")
 
 
-@dataclass(init=False, repr=False, eq=False)
 class LiftOptions(PastOptions):
     run: str | None = option("--run", "RUN", "of this run alone, such as r2")
     output: str | None = option("-o --output", "FILE", "where to write it (default: stdout)")

@@ -13,7 +13,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from quoth.tools.errors import QuothError
@@ -115,6 +115,13 @@ def print_colored(lines: Callable[[bool], Iterable[str]]) -> None:
     color = may_draw(results())
     for line in lines(color):
         (print_drawn if color else print_line)(line)
+
+
+def print_table(rows: Sequence[Sequence[str]]) -> None:
+    """Print the rows as lines whose cells are below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print_line("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def print_json(data: Any) -> None:

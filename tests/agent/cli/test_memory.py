@@ -307,7 +307,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
         f"notes {HOLDS_AT_MOST} 5 {CHARACTERS_AND_THIS_WOULD_MAKE} 7: 2 characters too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
-    "limit that is none": (["edit", "notes", "--limit", "-5"], "--limit takes a whole number, not -5."),
+    "limit that is none": (
+        ["edit", "notes", "--limit", "-5"],
+        "Argument --limit: a whole number is needed, not -5. See: quoth memory edit --help",
+    ),
     "shared with nobody": (
         ["edit", "notes", "--share", "librarian"],
         "--share stands alone, and says AGENT=PERMISSION, such as librarian=append.",

@@ -26,6 +26,8 @@ from quoth.tools.history.event import (
     KINDS,
     Event,
     TranscriptError,
+    _as_read,
+    _as_we_write,
     digest_of,
     event_form,
     one_field,
@@ -35,7 +37,7 @@ from quoth.tools.history.event import (
     written_form,
 )
 from quoth.tools.history.receipts import BEGUN, bound_to
-from quoth.tools.history.transcript import FEW, Transcript, _as_read, _as_we_write, without_secrets
+from quoth.tools.history.transcript import FEW, Transcript, without_secrets
 from quoth.tools.history.transfer import NEEDED, POSSIBLE, copy_session, read_written, receipts_of, written
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
