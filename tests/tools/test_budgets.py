@@ -36,7 +36,7 @@ LINES = {
     "neuro/prompt": 950,
     "neuro/reading": 2810,
     "tools": 910,
-    "tools/builtin": 1_739,
+    "tools/builtin": 1_740,
     "tools/call": 2550,
     "tools/catalog": 780,
     "tools/consent": 1210,

@@ -347,10 +347,11 @@ class FormValue:
     items: tuple[Any, ...]
 
     def model(self) -> Any:
-        """The form as a model of Hy. Raises ProgramError for a name or a value that no form may hold."""
+        """The form as a model of Hy; ``readable`` checks its names. Raises ProgramError for a value that no
+        form may hold."""
         try:
             if self.kind in ("'", ":"):
-                return (m.Symbol if self.kind == "'" else m.Keyword)(*self.items)
+                return (m.Symbol if self.kind == "'" else m.Keyword)(*self.items, from_parser=True)
             if self.kind == FSTRING:
                 return read_one(*self.items)
             return MODELS[self.kind](

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from sentences import IS_NOT_DEFINED
 import pytest
+from sentences import IS_NOT_DEFINED
 from words import Spy, agent, quoth, scripted, tool
 
 from quoth import Agent
