@@ -320,7 +320,7 @@ class Broker(Decisions):
 
     def _planned(self, tool: CognitiveTool, call: Call) -> Verdict | None:
         """Allow a call that belongs to the approved plan of the program that makes it."""
-        if call.route != "program" or not call.program_run:
+        if not call.program_run:
             return None
         leads = self._leads(tool, call)
         digests = replaced(tool, self._arguments(tool, call.form), self._workspace)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from words import Desk, desk, gateway, tool
+from words import Desk, complaint, desk, gateway, tool
 
 from quoth import GateDecision
-from quoth.tools.call.context import MOST_DETAILS, ToolContext
+from quoth.tools.call.context import MOST_DETAILS, AuditDetails, ToolContext
+from quoth.tools.errors import ToolError
 from quoth.tools.storage.database import Store
 
 
@@ -114,3 +115,11 @@ def test_the_store_has_it_and_its_chain_covers_it(tmp_path: Any) -> None:
     store.execute("UPDATE audit SET details = '{\"score\": 0.9}'")
     assert [fault.what for fault in trail.verify().faults] == ["was changed after it was written"]
     store.close()
+
+
+def test_details_may_be_just_so_long() -> None:
+    details = AuditDetails()
+    details["x"] = "y" * (MOST_DETAILS - len('{"x": ""}'))
+    assert "takes 4,000 characters of JSON, not 4,001." in complaint(
+        ToolError, lambda: details.__setitem__("x", f"{details['x']}y")
+    )

@@ -245,3 +245,34 @@ def test_the_row_of_a_decision_holds_no_more_than_is_kept() -> None:
     assert [row[name] for name in ("depth", "round", "place", "duration_ms")] == [0] * 4
     assert (len(row["id"]), row["user"], row["status"], row["route"]) == (10, "ann", "ok", "decision")
     assert decision_row(Decision("deny"), "", "t", "d", "")["status"] == "denied"
+
+
+def test_what_a_body_asked_before_is_known_while_it_is_open_or_not_used(store: Store) -> None:
+    async def body(ctx: ToolContext) -> str:
+        await ctx.permission.request("mail", "mail is private")
+        return str(await ctx.permission.ask(Question("Which?")))
+
+    made = tool("check", body, effects=["asks"])
+    here = desk(store, made)
+    call = Call("c", form("(check)"), user="ann", session="s", key="k")
+
+    def asked() -> list[tuple[str, str]]:
+        return [(one.permission, one.message) for one in here.broker.asked_inside(made, call)]
+
+    marks = {"user": "ann", "session": "s", "key": "k"}
+    here.pass_through("(check)", **marks)
+    assert asked() == [("mail", "mail is private")]
+    here.decide()
+    assert asked() == [("mail", "mail is private")]
+    here.pass_through("(check)", **marks, resumed=True)
+    (question,) = here.waiting
+    assert asked() == [("mail", "mail is private"), ("", "Which?")]
+    other = Call("d", form("(check)"), user="ann", session="t", key="k2")
+    assert here.broker.asked_inside(made, other) == []
+    here.clock.wait(PENDING_SECONDS)
+    assert asked() == []
+    here.clock.wait(-PENDING_SECONDS)
+    here.decide("answer", question.id, answer="this")
+    assert asked() == [("mail", "mail is private")]
+    assert here.pass_through("(check)", **marks, resumed=True).value == "this"
+    assert asked() == []
