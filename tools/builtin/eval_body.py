@@ -5,6 +5,7 @@ It knows the context of a call, programs and the sandbox; it must not know the d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -12,7 +13,8 @@ from quoth.tools.call.call import Call, owner
 from quoth.tools.call.context import SavedValues, Snapshots, ToolContext
 from quoth.tools.errors import Pending, ToolError, ToolFailure
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.program.compiler import ProgramError, program_digest
+from quoth.tools.lisp.syntax import mangle
+from quoth.tools.program.compiler import Program, ProgramError, program_digest
 from quoth.tools.sandbox.macros import compile_expanded
 from quoth.tools.sandbox.snapshots import SnapshotError
 from quoth.tools.sandbox.wall import MAX_MESSAGE
@@ -75,7 +77,7 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
     def keep(values: bytes, listing: list[dict[str, Any]]) -> None:
         if snapshots is not None and whose:
             # With the result: a program that is run again must not begin with what it had left itself.
-            left = SavedValues(values, listing, base, {**macros, **program.macros})
+            left = SavedValues(values, listing, base, _kept_macros(macros, program))
             ctx.written.append(snapshots.keep_values(*whose, left))
 
     outer = _OUTER.set((kept, changed))
@@ -106,6 +108,12 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
     if printed:
         ctx.say(printed.rstrip("\n"))
     return value
+
+
+def _kept_macros(macros: Mapping[str, str], program: Program) -> dict[str, str]:
+    """The session's macros after a program: its own are new, and a function of their name ends one."""
+    left = {name: text for name, text in macros.items() if mangle(name) not in program.globals}
+    return {**left, **program.macros}
 
 
 async def look_in_context(text: str, ctx: ToolContext, call: Call, how: bool | str) -> Any:

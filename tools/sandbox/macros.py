@@ -35,7 +35,7 @@ from quoth.tools.program.quoting import SHIMS, UnquotableError, constant
 from quoth.tools.program.rewriter import rewritten
 from quoth.tools.sandbox.runner import MAX_OUTPUT, lisp_name
 from quoth.tools.sandbox.wall import (
-    FORM_NAMES,
+    FORMS_MARK,
     FormValue,
     bounded,
     host_name,
@@ -45,6 +45,8 @@ from quoth.tools.sandbox.wall import (
 )
 
 MAX_ROUNDS = 50
+MAX_MACROS = 200  # of a program and its session
+MAX_WORK = 200_000  # parts of the program, counted again in each round
 MAX_NODES = 10_000  # of all expansions of a program
 MAX_SECONDS = 0.5  # of one round
 MAX_ALL_SECONDS = 2.0  # of all rounds of a program, with the time until a worker answers
@@ -76,7 +78,7 @@ async def compile_expanded(
     """The program ``text`` with its macros, and those that its session has ``kept``, expanded. ``names`` are
     the tools'. Raises ProgramError."""
     macros = kept.macros if kept is not None else {}
-    forms = kept is not None and any(value["type"] in FORM_NAMES.values() for value in kept.listing)
+    forms = kept is not None and FORMS_MARK in kept.state
     return compile_program(text, names, await expand(text, names, sandbox, macros, forms=forms))
 
 
@@ -103,7 +105,10 @@ async def expand(
     used = {mangled(name) for name in kept} | MACROEXPANDS
     if not defined and used.isdisjoint(symbols_in(hy.models.List(written))):
         return Definitions(forms=True) if forms else None
-    expander = _Expander(text, {**kept, **{name: show(form) for name, form in defined.items()}}, forms)
+    macros = {**kept, **{name: show(form) for name, form in defined.items()}}
+    if len(macros) > MAX_MACROS:
+        raise ProgramError(f"The session and the program have more than {MAX_MACROS} macros.")
+    expander = _Expander(text, macros, forms)
     async with sandbox.worker(MAX_SECONDS) as session:
         await expander.begin(session)
         for name, form in defined.items():  # used or not: its errors are those of the program
@@ -124,7 +129,7 @@ class _Expander:
         self.python = _PRELUDE.format(digest=hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8])
         self.compiled: dict[str, bool] = {}  # the macros met so far; False while their bodies are compiled
         self.names = {mangled(name): name for name in macros}
-        self.nodes = 0
+        self.nodes = self.work = 0
         self.seconds = MAX_ALL_SECONDS
         self.session: Any = None
 
@@ -135,7 +140,11 @@ class _Expander:
 
     async def settle(self, forms: list[Any], names: tuple[str, ...], text: str) -> None:
         """Expand every call of a macro in ``forms``."""
+        size = size_of(forms)
         for _ in range(MAX_ROUNDS + 1):
+            self.work += size + self.nodes
+            if self.work > MAX_WORK:
+                raise ProgramError("The macros take too many rounds for so long a program; make two of it.")
             try:
                 _, unknown = rewritten(forms, names, self.given)
             except ProgramTooLarge as error:

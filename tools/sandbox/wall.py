@@ -228,6 +228,7 @@ def __taking(call):
 """
 # A program that does not quote has none of it: the forms of a session would cost each of its programs.
 _FORMS = "if __Form is None:\n" + indent(_CLASSES, "    ") + f"    {BRANCH} = __taking({BRANCH})\n"
+FORMS_MARK = b"__form_true"  # a name of it, in the state of a session that has it
 # What a session keeps has its wall in it; another wall is another version of what is kept.
 WALL_VERSION = hashlib.sha256(f"{_WALL}{_FORMS}".encode()).hexdigest()[:16]
 

@@ -14,6 +14,7 @@ from quoth import Agent
 from quoth.agent.reply import Reply
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision
+from quoth.tools.sandbox.macros import MAX_MACROS
 
 
 class Desk:
@@ -155,3 +156,24 @@ def test_a_program_that_waited_evaluates_with_the_macros_that_it_began_with(
         desk.decide()
         desk.resumed("Done.")
     assert desk.puts == puts
+
+
+def test_a_function_takes_the_place_of_a_macro_in_the_next_program(tmp_path: Path) -> None:
+    with agent(tmp_path, session="s") as it:
+        it.eval("(defmacro my-f [x] 1)")
+        it.eval("(defn my-f [x] 2)")
+        assert it.eval("(my-f 0)").value == 2
+
+
+def test_a_form_deep_in_what_a_session_keeps_is_one_for_the_next_program(tmp_path: Path) -> None:
+    with agent(tmp_path, session="s") as it:
+        it.eval("(setv xs ['()])")
+        assert it.eval("(if (get xs 0) 1 2)").value == 2
+
+
+def test_a_session_has_a_bounded_number_of_macros(tmp_path: Path) -> None:
+    with agent(tmp_path, session="s") as it:
+        many = " ".join(f"(defmacro m{n} [] {n})" for n in range(MAX_MACROS + 1))
+        assert f"more than {MAX_MACROS} macros" in it.eval(many).message
+        work = "(defmacro d [n] (if (= n 0) 1 `(d ~(- n 1)))) (d 49)" + " (+ 1 2)" * 2_400
+        assert "too many rounds" in it.eval(work).message
