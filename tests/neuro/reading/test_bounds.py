@@ -12,6 +12,7 @@ from quoth.neuro.reading.json_calls import json_calls
 from quoth.neuro.reading.literals import NotRead, read_literal
 from quoth.neuro.reading.repair import mend
 from quoth.neuro.reading.reply import read_reply
+from quoth.neuro.reading.result import in_sentence, is_quoted
 from quoth.tools.errors import InvalidCallError
 
 HI = '(echo :text "hi")'
@@ -270,3 +271,76 @@ def test_the_fault_of_a_tag_is_told_once() -> None:
     reading = read_reply("ECHO: [text]\nECHO: [text]\nECHO: a", KNOWN, {"ECHO": echo})
     assert [fault.message for fault in reading.errors] == ["This line only repeats how ECHO is written"]
     assert ([str(call.form) for call in reading.calls], reading.display) == (['(echo :text "a")'], "")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a\nECHO: x\nb", "a\nb"),
+        ("a\n\nECHO: x\n\nb", "a\n\nb"),  # of the blank lines around it one stays
+        ("a\n\n\nECHO: x\nb", "a\n\nb"),
+        ("a\nECHO: x\n\n\nb", "a\n\nb"),
+        ("a\n\nECHO: x\nECHO: y\n\nb", "a\n\nb"),
+        ("ECHO: x\n\nb", "b"),
+        ("a\nECHO: x", "a"),
+        ("ECHO: x\nb\nECHO: y", "b"),
+        ("a (echo :text 1) b\nECHO: x\nc", "a (echo :text 1) b\nc"),
+        ("```\nECHO: x\n```\nECHO: y", "```\nECHO: x\n```"),
+        ("a\n```\nx\n```\nECHO: y\n\nb", "a\n```\nx\n```\n\nb"),
+        ("a\n\n(echo :text 1)\n\nb\n\nECHO: y\n\nc", "a\n\n\n\nb\n\nc"),
+    ],
+)
+def test_the_line_of_a_tag_goes_with_the_blank_lines_around_it(text: str, shown: str) -> None:
+    echo = tool("echo", params={"text": {"type": str}}, tag={"prefix": "ECHO"})
+    assert read_reply(text, KNOWN, {"ECHO": echo}).display == shown
+
+
+@pytest.mark.parametrize(
+    ("before", "goes_on"),
+    [
+        ("a ", True),
+        ("5 ", True),
+        ("a\t", True),
+        (", ", True),
+        ("; ", True),
+        ("Here, a ", True),
+        (". ", False),
+        (") ", False),
+        ("a", False),
+        (" ", False),
+        ("", False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("after", "spoken"),
+    [(".", True), (",", True), ("!)", True), (" x", True), (" 5", False), ("x", False), ("", False)],
+        (".", True),
+        (",", True),
+        ("!)", True),
+        (" x", True),
+        (" 5", False),
+        ("x", False),
+        (" ", False),
+        ("", False),
+    ],
+)
+def test_a_sentence_goes_on_around_a_mark(before: str, goes_on: bool, after: str, spoken: bool) -> None:
+    mark = "<think>"
+    text = f"{before}{mark}{after}"
+    assert in_sentence(text, len(before), len(before) + len(mark)) == (goes_on and spoken)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end", "quoted"),
+    [
+        ('"<think>"', 1, 8, True),
+        ('"<think>', 1, 8, False),
+        ('<think>"', 0, 7, False),
+        ('a"<think>"', 2, 9, True),
+        ("“<think>”", 1, 8, True),
+        ("“<think>“", 1, 8, False),
+        ("`<think>`", 1, 8, True),
+    ],
+)
+def test_a_mark_between_quotation_marks_is_quoted(text: str, start: int, end: int, quoted: bool) -> None:
+    assert is_quoted(text, start, end) == quoted
