@@ -151,7 +151,7 @@ class MemoryShowOptions(MemoryOptions):
 class MemorySearchOptions(MemoryOptions):
     query: str = argument("QUERY", "the words to look for, or a question; - reads it from stdin")
     domain: str = option("--domain", "DOMAIN", "archival_memory, conversations or all", default="all")
-    limit: int = option("--limit", "N", "at most so many (default: 10)", default=10, type=whole_number)
+    limit: int = option("--limit", "N", "at most N of them (default: 10)", default=10, type=whole_number)
     since: str = option("--since", "DATE", "nothing older: 2026-01-31 or 2026-01-31T09:30", default="")
     until: str = option("--until", "DATE", "nothing newer: a day, with all of it, or a time", default="")
     scope: str = option("--scope", "SCOPE", "agent: its own; shared: of others; all", default="all")

@@ -146,7 +146,7 @@ class ToolTable:
         return tool
 
     def find(self, name: str) -> CognitiveTool | None:
-        """The same; None where there is no such tool."""
+        """The same; None for an unknown tool."""
         return self._tools.get(name) or self._tools.get(kebab(name))
 
     def names(self) -> list[str]:

@@ -144,7 +144,9 @@ class _Expander:
         for _ in range(MAX_ROUNDS + 1):
             self.work += size + self.nodes
             if self.work > MAX_WORK:
-                raise ProgramError("The macros take too many rounds for so long a program; make two of it.")
+                raise ProgramError(
+                    "The macros take too many rounds for the length of the program; make two of it."
+                )
             try:
                 _, unknown = rewritten(forms, names, self.given)
             except ProgramTooLarge as error:
