@@ -334,8 +334,7 @@ def _is_there(package: str) -> bool:
 
 def _keys(options: Options) -> Iterator[Finding]:
     """Where keys are; a key itself is never told."""
-    from quoth.neuro.backends.keys import key_of
-    from quoth.neuro.backends.providers import PROVIDERS
+    from quoth.neuro.backends.providers import PROVIDERS, key_of
 
     known: list[str] = []
     wanting = {one.key: one for one in reversed(PROVIDERS.values()) if one.needs_key}  # the first of each

@@ -1,7 +1,7 @@
 """The command ``quoth models``: which models there are, what is missing, how well one works, embedded models
 to fetch, and keys.
 
-Knows how a key is typed; where keys are kept is known in neuro/backends/keys.py.
+Knows how a key is typed; where keys are kept is known in neuro/backends/providers.py.
 """
 
 from __future__ import annotations
@@ -13,8 +13,15 @@ from typing import TYPE_CHECKING
 from quoth.agent.cli.options import DONE, Options, argument, switch
 from quoth.agent.terminal.input import read_stdin, require_person
 from quoth.agent.terminal.output import complain, is_terminal, print_json, print_line, tell_next
-from quoth.neuro.backends.keys import forget_key, is_set, store_key
-from quoth.neuro.backends.providers import PROVIDERS, Provider, find_provider, names
+from quoth.neuro.backends.providers import (
+    PROVIDERS,
+    Provider,
+    find_provider,
+    forget_key,
+    is_set,
+    names,
+    store_key,
+)
 from quoth.tools.errors import UsageError, did_you_mean, no_such
 from quoth.tools.visible import visible
 

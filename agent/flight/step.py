@@ -32,8 +32,8 @@ from quoth.agent.run.surroundings import surroundings_of
 from quoth.agent.session.session import RunLog
 from quoth.agent.terminal.forms import failure_text, shortened, show_value
 from quoth.neuro.backends.base import Backend, Usage
-from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.select import for_run
 from quoth.tools.call.call import Call, ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import StoreError, ToolError, UsageError

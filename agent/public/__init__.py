@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from quoth.neuro.backends.messages import Messages as Messages
     from quoth.neuro.backends.messages import NativeCall as NativeCall
     from quoth.neuro.backends.providers import ServerSettings as ServerSettings
-    from quoth.neuro.backends.scripted import Scripted as Scripted
-    from quoth.neuro.backends.scripted import ScriptedBackend as ScriptedBackend
+    from quoth.neuro.backends.select import Scripted as Scripted
+    from quoth.neuro.backends.select import ScriptedBackend as ScriptedBackend
     from quoth.neuro.backends.select import choose_backend as choose_backend
     from quoth.neuro.prompt.belt import belt as belt
     from quoth.neuro.reading.reply import ReplyStream as ReplyStream
@@ -201,8 +201,7 @@ _HOMES = {
     "neuro.backends.base": "Backend Completion ModelError PlainBackend RequestOptions Usage",
     "neuro.backends.messages": "Image Message Messages NativeCall",
     "neuro.backends.providers": "ServerSettings",
-    "neuro.backends.scripted": "Scripted ScriptedBackend",
-    "neuro.backends.select": "choose_backend",
+    "neuro.backends.select": "Scripted ScriptedBackend choose_backend",
     "neuro.prompt.belt": "belt",
     "neuro.reading.reply": "ReplyStream read_reply",
     "neuro.reading.result": "FoundCall Reading",

@@ -16,10 +16,17 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
-from quoth.neuro.backends.base import NO_OPTIONS, Backend, Completion, ModelError, RequestOptions, Usage
-from quoth.neuro.backends.cascade import CascadeRun
-from quoth.neuro.backends.context_window import tokens_in
+from quoth.neuro.backends.base import (
+    NO_OPTIONS,
+    Backend,
+    Completion,
+    ModelError,
+    RequestOptions,
+    Usage,
+    tokens_in,
+)
 from quoth.neuro.backends.providers import NONE, Provider, find_provider
+from quoth.neuro.backends.select import CascadeRun
 from quoth.tools.call.deadline import PausableClock
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.installing import install_extra

@@ -17,8 +17,17 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quoth.agent.run.observation import LINE, cleared, cleared_head
-from quoth.neuro.backends.base import ContextFullError, ModelError, MovedError, RequestRefusedError
-from quoth.neuro.backends.context_window import Gauge, longest_reply, message_tokens, tokens_in, window_of
+from quoth.neuro.backends.base import (
+    ContextFullError,
+    Gauge,
+    ModelError,
+    MovedError,
+    RequestRefusedError,
+    longest_reply,
+    message_tokens,
+    tokens_in,
+    window_of,
+)
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.neuro.prompt.belt import NEWS
 from quoth.neuro.prompt.dialects import dialect_of_next

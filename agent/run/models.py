@@ -16,11 +16,18 @@ from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.run.budget import BudgetError, Purse
 from quoth.agent.run.observation import refused
 from quoth.agent.run.options import ModelOptions
-from quoth.neuro.backends.base import Backend, Completion, MovedError, RequestOptions, Usage, as_backend
-from quoth.neuro.backends.cascade import for_run, is_same
-from quoth.neuro.backends.context_window import message_tokens
+from quoth.neuro.backends.base import (
+    Backend,
+    Completion,
+    MovedError,
+    RequestOptions,
+    Usage,
+    as_backend,
+    message_tokens,
+)
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.providers import NO_SETTINGS, ServerSettings
+from quoth.neuro.backends.select import choose_backend, for_run, is_same
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import ToolError, ToolFailure, UsageError
 from quoth.tools.once import Once
@@ -65,7 +72,6 @@ class Models:
 
     def _chosen(self, options: ModelOptions) -> Backend:
         from quoth.agent.terminal.progress import weights_progress
-        from quoth.neuro.backends.select import choose_backend
 
         spec = options.model if isinstance(options.model, str) else None
         return choose_backend(spec, options.settings, progress=weights_progress(), config=self._config)
@@ -81,8 +87,6 @@ class Models:
         """The model of another spec, opened only once. Raises UsageError."""
         self._require_open()
         if spec not in self._others:
-            from quoth.neuro.backends.select import choose_backend
-
             same = spec.partition(":")[0] == self.name.partition(":")[0]
             settings = self.options.settings if same else NO_SETTINGS
             self._others[spec] = choose_backend(spec, settings, config=self._config)

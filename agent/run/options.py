@@ -23,7 +23,7 @@ from quoth.agent.run.channels import HostServices, service_options
 from quoth.agent.run.run import AfterTags, RunLimits
 from quoth.agent.settings import ROWS, is_given
 from quoth.neuro.backends.base import PlainBackend
-from quoth.neuro.backends.providers import ServerSettings
+from quoth.neuro.backends.providers import ServerSettings, key_in_file
 from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.workspace import Workspace
@@ -175,8 +175,6 @@ class ModelOptions:
         """How the server of a spec is reached. Raises UsageError for a file of a key that cannot be used."""
         key = self.api_key
         if self.key_file is not None:
-            from quoth.neuro.backends.keys import key_in_file
-
             key = key_in_file(self.key_file)
         return ServerSettings(self.base_url, key, self.timeout, self.temperature)
 

@@ -34,8 +34,8 @@ from quoth.neuro.backends.base import (
     ToolsRefusedError,
     Usage,
 )
-from quoth.neuro.backends.cascade import CascadeRun
 from quoth.neuro.backends.messages import Image, Message, Messages
+from quoth.neuro.backends.select import CascadeRun
 from quoth.neuro.prompt.dialects import TAGS
 from quoth.neuro.reading.result import Reading
 from quoth.neuro.reading.tag_lines import SHOWN

@@ -17,8 +17,7 @@ from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.budget import NO_FUNDS, Budget, Funds, Purse
 from quoth.agent.run.spec import RunSpec
 from quoth.agent.session.origins import quoted, stands
-from quoth.neuro.backends.base import Backend, Usage
-from quoth.neuro.backends.context_window import Gauge
+from quoth.neuro.backends.base import Backend, Gauge, Usage
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect, NativeFound
 from quoth.neuro.reading.result import FoundCall, Reading, ReplyWords
@@ -63,7 +62,7 @@ class RunLimits:
     is answered by its receipt (0: never), ``faults`` how many unusable replies may follow each other,
     ``result_chars`` how many characters of one result the model is shown at once, ``reply_tokens`` the
     longest reply (None: depending on the model), ``context`` the model's context window in tokens
-    (None: as far as it is known, neuro/backends/context_window.py), ``parallel`` how many calls of one reply
+    (None: as far as it is known, neuro/backends/base.py), ``parallel`` how many calls of one reply
     may run at once, if they only read. ``tokens`` (in and out), ``cost`` (US
     dollars) and ``seconds`` bound the whole run (None: no bound).
     """

@@ -26,9 +26,9 @@ from quoth.agent.run.surroundings import surroundings_of
 from quoth.agent.session.past import Past
 from quoth.agent.session.session import RunLog, Session, read_messages
 from quoth.neuro.backends.base import Backend, Usage
-from quoth.neuro.backends.cascade import for_run
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.providers import names
+from quoth.neuro.backends.select import for_run
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext, running_context

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from quoth.neuro.backends.providers import PROVIDERS, Defaults, Provider, added
+from quoth.neuro.backends.providers import PROVIDERS, Defaults, Provider, added, key_of
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.visible import visible
 
@@ -83,7 +83,7 @@ def _default(config: Defaults) -> tuple[str, str]:
 
 def _resting() -> list[str]:
     """The servers that this process leaves alone for a while."""
-    from quoth.neuro.backends.breaker import resting
+    from quoth.neuro.backends.base import resting
 
     return [
         f"{one.server} has failed too often and is tried again in {one.left or 0:.0f} s. {one.why}"
@@ -106,7 +106,6 @@ async def _look(provider: Provider, config: Defaults, check: bool) -> ProviderSt
 async def _look_at_server(found: ProviderStatus, provider: Provider, config: Defaults, check: bool) -> None:
     from quoth.neuro.backends.base import ModelError, NoKeyError
     from quoth.neuro.backends.http import HttpBackend, models_of
-    from quoth.neuro.backends.keys import key_of
     from quoth.neuro.backends.select import choose_backend
     from quoth.tools.call.redaction import redact_url
 

@@ -13,10 +13,10 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import PartialReply, joined
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
-from quoth.neuro.backends.history import as_object
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.neuro.backends.request import ModelRequest, endpoint, owner_of
+from quoth.neuro.backends.wire import as_object
 from quoth.neuro.backends.wordings import ending_of, says
 
 VERSION = "2023-06-01"

@@ -23,7 +23,7 @@ from quoth.neuro.backends.base import (
     ToolsRefusedError,
     Why,
 )
-from quoth.neuro.backends.pool import PLACES
+from quoth.neuro.backends.request import PLACES
 from quoth.neuro.backends.wordings import meaning_of, says, wait_in, window_in
 from quoth.tools.call.redaction import SENT
 from quoth.tools.storage.lean_httpx import httpx

@@ -27,18 +27,26 @@ from quoth.neuro.backends.answers import (
     events_of,
     whole_of,
 )
-from quoth.neuro.backends.base import NO_OPTIONS, Completion, ModelError, RequestOptions, ToolChoice
-from quoth.neuro.backends.breaker import Breaker, breaker_of
+from quoth.neuro.backends.base import (
+    NO_OPTIONS,
+    Breaker,
+    Completion,
+    ModelError,
+    RequestOptions,
+    ToolChoice,
+    breaker_of,
+)
 from quoth.neuro.backends.failures import MISSHAPEN, Server, TransientError, error_of, parsed
 from quoth.neuro.backends.messages import ADAPTED, Messages, Wire, to_json
-from quoth.neuro.backends.pool import Pool, join
 from quoth.neuro.backends.request import (
     REPLY_TOKENS,
     Adaptations,
     ModelRequest,
     Payload,
+    Pool,
     basic,
     header_safe,
+    join,
     portable_schema,
     tools_without,
 )

@@ -27,9 +27,9 @@ from quoth.neuro.backends.base import (
     RequestOptions,
     Usage,
 )
-from quoth.neuro.backends.history import Roles
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.weights import KNOWN, Doing, Progress, explicit_weights, find_weights
+from quoth.neuro.backends.wire import Roles
 from quoth.neuro.backends.wordings import says
 from quoth.tools.installing import install_extra
 

@@ -13,10 +13,10 @@ from quoth.neuro.backends import wire
 from quoth.neuro.backends.answers import TEXTS, CallPieces, PartialReply, Stream, Thoughts
 from quoth.neuro.backends.base import ToolChoice, Usage
 from quoth.neuro.backends.failures import count_in
-from quoth.neuro.backends.history import ANY_ID, SHORT_ID, Roles
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages, NativeCall, to_json
 from quoth.neuro.backends.request import Adaptations, ModelRequest, endpoint, is_strict, owner_of
+from quoth.neuro.backends.wire import ANY_ID, SHORT_ID, Roles
 from quoth.neuro.backends.wordings import OPTIONS, ending_of, meaning_of, refused_name, says
 
 THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together

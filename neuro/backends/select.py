@@ -1,33 +1,57 @@
-"""Chooses the model: from ``--model``, the environment, the configuration or what is installed to a backend.
+"""Chooses the model: from ``--model``, the environment, the configuration or what is installed to a backend,
+which may be a list of such, or a script.
 
 Must not import a backend before it is chosen: choosing a script must not load httpx or llama.cpp.
 """
 
 from __future__ import annotations
 
+import asyncio
+import inspect
+import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.neuro.backends.base import Backend, NoKeyError
+from quoth.neuro.backends.base import (
+    NO_OPTIONS,
+    Backend,
+    Completion,
+    ContextFullError,
+    ModelError,
+    MovedError,
+    NoKeyError,
+    RequestOptions,
+    ToolChoice,
+    ToolsRefusedError,
+    takes_images,
+    window_of,
+)
+from quoth.neuro.backends.messages import Message, Messages, NativeCall, SentBytes
 from quoth.neuro.backends.providers import (
     NO_DEFAULTS,
+    NO_KEY,
     NO_SETTINGS,
     ROWS,
     Defaults,
     Provider,
     ServerSettings,
     find_provider,
+    first_with_key,
+    key_of,
     names,
     specs,
 )
 from quoth.tools.errors import UsageError, nearest
+from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
     from quoth.neuro.backends.weights import Progress
+
 
 # How the names of models begin, and who has them; what anybody can run is likely to be on this machine.
 MAKERS = {
@@ -63,8 +87,6 @@ def choose_backend(
     if settings.base_url:
         raise UsageError(f"--base-url has no meaning for {spec}; it goes with a server, as openai:NAME.")
     if provider.name == "scripted":
-        from quoth.neuro.backends.scripted import load_scripted
-
         return load_scripted(Path(model).expanduser())
     from quoth.neuro.backends.local import LocalBackend
 
@@ -81,8 +103,6 @@ def _cascade(
     config: Defaults,
 ) -> Backend:
     """The models of a list that can be asked; what is said of a server is said of the only one there."""
-    from quoth.neuro.backends.cascade import Cascade, Missing  # here: most agents have one model
-
     members = [one.strip() for one in listed.split(",")]
     if len(members) < 2 or not all(members) or any(one.startswith("cascade:") for one in members):
         raise UsageError(f"{spec} is no list of models, as in cascade:openai:gpt-5-mini,local.")
@@ -125,7 +145,7 @@ def tool_view_of(spec: str, config: Defaults = NO_DEFAULTS) -> str:
     provider, model = provider_of(spec, config)
     if provider.name == "cascade":
         return tool_view_of(model.partition(",")[0].strip(), config)
-    own = {"scripted": ("quoth.neuro.backends.scripted", "ScriptedBackend")}
+    own = {"scripted": ("quoth.neuro.backends.select", "ScriptedBackend")}
     module, name = provider.backend or own.get(provider.name, ("", ""))
     return str(getattr(getattr(import_module(module), name), "tool_view", "")) if module else ""
 
@@ -150,7 +170,6 @@ def default_model(
         return named
     if settings.base_url:
         raise UsageError("--base-url needs the name of a model there: --model openai:NAME")
-    from quoth.neuro.backends.keys import first_with_key  # here: most agents name their model
 
     if provider := first_with_key((*ROWS, *config.providers.values()), environ):
         return provider.example
@@ -172,8 +191,6 @@ def _on_server(
     environ: Mapping[str, str],
     config: Defaults,
 ) -> Backend:
-    from quoth.neuro.backends.keys import NO_KEY, key_of  # here: a script and an embedded model need none
-
     assert provider.backend is not None, "it is a server"
     key = key_of(provider, environ, settings.api_key)
     if provider.needs_key and not key.secret and not settings.base_url:
@@ -209,3 +226,306 @@ def _said(settings: ServerSettings, config: Defaults) -> dict[str, Any]:
         "temperature": config.temperature if settings.temperature is None else settings.temperature,
     }
     return {name: value for name, value in found.items() if value is not None}
+
+
+# A list of models of which the first that can answers does: ``cascade:A,B,…``.
+#
+# Knows backends, and when another may answer in the place of one; it must not know tools, forms or the loop.
+
+
+PATIENCE = 2.0  # seconds that a model may ask to be waited for while another can be asked
+
+
+class CascadeRun:
+    """One conversation's way down a list of models: it never goes back up. To whoever asks, it is the model
+    that is asked next; when that one fails and there is another, MovedError says so."""
+
+    def __init__(self, models: Sequence[Backend], place: int = 0) -> None:
+        self.models = tuple(models)
+        self._place = place
+
+    @property
+    def _now(self) -> Backend:
+        return self.models[self._place]
+
+    @property
+    def _next(self) -> Backend | None:
+        below = self.models[self._place + 1 :]
+        return below[0] if below else None
+
+    @property
+    def name(self) -> str:
+        return self._now.name
+
+    @property
+    def takes_grammar(self) -> bool:
+        return self._now.takes_grammar
+
+    @property
+    def tool_view(self) -> str:
+        return self._now.tool_view
+
+    @property
+    def context(self) -> int | None:
+        return self._now.context
+
+    @property
+    def takes_images(self) -> bool:
+        return takes_images(self._now)
+
+    @property
+    def thinking_tokens(self) -> int:
+        """Tokens that its reply may have beyond the limit."""
+        return getattr(self._now, "thinking_tokens", 0)
+
+    @property
+    def roomier(self) -> bool:
+        """Whether the next model reads more than this one."""
+        return self._next is not None and window_of(self._next).tokens > window_of(self._now).tokens
+
+    def for_run(self) -> CascadeRun:
+        """A way of its own down the list, from here on."""
+        return CascadeRun(self.models, self._place)
+
+    def stand_at(self, place: int, name: str) -> None:
+        """Go on from where a conversation stood when it was broken off, if the list is the same."""
+        kind = name.partition(":")[0]
+        if place < len(self.models) and self.models[place].name.partition(":")[0] == kind:
+            self._place = place
+
+    async def complete(
+        self,
+        messages: Messages,
+        *,
+        on_text: Callable[[str], None] | None = None,
+        options: RequestOptions = NO_OPTIONS,
+        **asked: Any,
+    ) -> Completion:
+        shown = False
+
+        def show(piece: str) -> None:
+            nonlocal shown
+            shown = shown or bool(piece)
+            if on_text is not None:
+                on_text(piece)
+
+        if self._next is not None:
+            options = replace(options, patience=PATIENCE)
+        try:
+            heard = None if on_text is None else show
+            return await self._now.complete(messages, on_text=heard, options=options, **asked)
+        except ModelError as error:
+            following = self._next
+            if following is None or shown or not self._may_move(error):
+                raise
+            sentence = f"{self.name} did not answer; {following.name} is asked instead. {error}"
+            self._place += 1
+            raise MovedError(sentence, self._place, begun=error.begun) from error
+
+    def _may_move(self, error: ModelError) -> bool:
+        """Whether another model may answer what this one did not."""
+        return self.roomier if isinstance(error, ContextFullError) else bool(error.why)
+
+    async def aclose(self) -> None:
+        """Do nothing: whoever opened the models closes them."""
+
+
+class Cascade(CascadeRun):
+    """The list itself. Each request to it begins with the first model, and goes down the list by itself; a
+    run takes a way of its own (``for_run``)."""
+
+    async def complete(
+        self,
+        messages: Messages,
+        *,
+        grammar: str | None = None,
+        tools: bytes | None = None,
+        **asked: Any,
+    ) -> Completion:
+        """As of any backend. Raises ToolsRefusedError where the next model takes other tools than these."""
+        way = self.for_run()
+        while True:
+            try:
+                own = grammar if way.takes_grammar else None
+                return await way.complete(messages, grammar=own, tools=tools, **asked)
+            except MovedError as error:
+                if tools is not None and way.tool_view != self.tool_view:
+                    raise ToolsRefusedError(str(error)) from error
+
+    async def aclose(self) -> None:
+        for ended in await asyncio.gather(*(one.aclose() for one in self.models), return_exceptions=True):
+            if isinstance(ended, BaseException):
+                raise ended
+
+
+class Missing:
+    """A model that cannot be asked, for the reason ``why``; its place in a list is that of a model ``like``
+    another."""
+
+    def __init__(self, name: str, why: str, like: Backend) -> None:
+        self.name = name
+        self.tool_view, self.takes_grammar, self.context = like.tool_view, like.takes_grammar, like.context
+        self._why = why
+
+    async def complete(self, messages: Messages, **asked: object) -> Completion:
+        raise ModelError(self._why, "key")
+
+    async def aclose(self) -> None:
+        """Do nothing: it holds nothing."""
+
+
+def is_same(one: Backend, other: Backend | None) -> bool:
+    """Whether both are one backend, or ways down one list."""
+    if isinstance(one, CascadeRun) and isinstance(other, CascadeRun):
+        return one.models == other.models
+    return one is other
+
+
+def for_run(backend: Backend) -> Backend:
+    """The backend as one run asks it."""
+    return backend.for_run() if isinstance(backend, CascadeRun) else backend
+
+
+# A backend that answers from a script: for tests of quoth and for users' tests of their own agents.
+#
+# Must not know tools, forms or the network. It records every request, so that a test can check the prefix
+# law.
+
+
+Scripted = str | Mapping[str, Any] | Completion
+Reply = Callable[[Messages], Scripted | Awaitable[Scripted]]
+
+
+class ScriptedBackend:
+    """Replies one by one from a list, or from a function (plain or async) of the messages.
+
+    A reply is a text, a Completion, or for native calls a mapping
+    ``{"text": "…", "tool_calls": [{"id": "c1", "name": "echo", "arguments": {"text": "hi"}}]}`` (text and id
+    may be left out; arguments may also be JSON text, to script invalid JSON). With ``whole`` the list covers
+    the conversation from its beginning: a resumed conversation gets the reply that comes next in it."""
+
+    takes_grammar = False
+    tool_view = "openai"
+    takes_images = True
+    context: int | None = None
+
+    def __init__(
+        self, replies: Iterable[Scripted] | Reply, name: str = "scripted", *, whole: bool = False
+    ) -> None:
+        self.name = name
+        self.seen = SentBytes()  # messages.as_json() of each request, in order
+        self.tools: list[bytes | None] = []  # the tools of each request
+        self.choices: list[ToolChoice] = []  # and whether it had to call one
+        self._reply = replies if callable(replies) else _one_by_one(list(replies), whole)
+
+    async def complete(
+        self,
+        messages: Messages,
+        *,
+        grammar: str | None = None,
+        max_tokens: int = 1024,
+        on_text: Callable[[str], None] | None = None,
+        tools: bytes | None = None,
+        tool_choice: ToolChoice = "auto",
+        options: RequestOptions = NO_OPTIONS,
+    ) -> Completion:
+        self.seen.add(messages)
+        self.tools.append(tools)
+        self.choices.append(tool_choice)
+        answer = self._reply(messages)
+        completion = _completion(await answer if inspect.isawaitable(answer) else answer, messages.turn)
+        if on_text is not None:
+            on_text(completion.text)
+        return completion
+
+    async def aclose(self) -> None:
+        """Do nothing: a script holds no resources."""
+
+
+def _completion(reply: object, turn: int) -> Completion:
+    if isinstance(reply, Completion):
+        return reply
+    if isinstance(reply, str):
+        return Completion(reply)
+    if not isinstance(reply, Mapping):
+        raise ModelError(f"A scripted reply must be text, but the script gave {type(reply).__name__}.")
+    calls = [_call(call, f"call_{turn}_{place}") for place, call in enumerate(reply.get("tool_calls", ()))]
+    return Completion(str(reply.get("text", "")), calls=tuple(calls))
+
+
+def _call(call: Any, id: str) -> NativeCall:
+    if not isinstance(call, Mapping) or "name" not in call:
+        raise ModelError('A scripted tool call is a mapping: {"name": "echo", "arguments": {"text": "hi"}}.')
+    arguments = call.get("arguments", {})
+    return NativeCall(
+        id=str(call.get("id", id)),
+        name=str(call["name"]),
+        arguments=arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False),
+    )
+
+
+def _one_by_one(replies: list[Scripted], whole: bool) -> Reply:
+    rest = iter(replies)
+    begun = not whole
+
+    def reply(messages: Messages) -> Scripted:
+        nonlocal begun
+        if not begun:
+            begun = True
+            said = sum(message["role"] == "assistant" for message in messages)
+            next(islice(rest, said, said), None)
+        for text in rest:
+            return text
+        count = number_of(len(replies), "reply", "replies")
+        raise ModelError(f"The script is exhausted: it held {count} and one more was asked for.")
+
+    return reply
+
+
+def load_scripted(path: Path) -> ScriptedBackend:
+    """The script in a file: replies separated by lines of ``---``, or a ``.hy`` file defining ``reply``."""
+    if not path.is_file():
+        raise UsageError(f"There is no script file {path}.")
+    replies = _hy_reply(path) if path.suffix == ".hy" else _text_replies(path)
+    return ScriptedBackend(replies, name=f"scripted:{path}", whole=True)
+
+
+def _text_replies(path: Path) -> list[str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Cannot read the script file {path}: {error}.") from error
+    if not text.strip():
+        raise UsageError(f"The script file {path} is empty; write replies separated by lines of ---.")
+    replies = [""]
+    for line in text.splitlines(keepends=True):
+        if line.rstrip() == "---":
+            replies.append("")
+        else:
+            replies[-1] += line
+    if not replies[-1].strip():  # a separator after the last reply ends it and opens no new one
+        replies.pop()
+    return [reply.strip("\n") for reply in replies]
+
+
+def _hy_reply(path: Path) -> Reply:
+    from quoth.tools.hy_loader import load_hy_file  # here, so that a text script does not load Hy
+
+    reply = getattr(load_hy_file(path), "reply", None)
+    if not callable(reply):
+        raise UsageError(f"The script {path} must define a function: (defn reply [messages] …).")
+    wants_messages = bool(inspect.signature(reply).parameters)
+
+    async def answer(messages: Messages) -> Scripted:
+        shown: list[Message] = list(messages)
+        arguments = (shown,) if wants_messages else ()
+        try:
+            # In a thread: a slow script must not keep an interrupt from being heard.
+            text: Any = await asyncio.to_thread(reply, *arguments)
+            return await text if inspect.isawaitable(text) else text  # type: ignore[no-any-return]  # checked by complete
+        except ModelError:
+            raise
+        except Exception as error:
+            raise ModelError(f"reply in {path} raised {type(error).__name__}: {error}") from error
+
+    return answer

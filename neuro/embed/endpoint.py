@@ -15,8 +15,7 @@ from typing import Any, Final
 
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.failures import secrets_of
-from quoth.neuro.backends.pool import Pool, join
-from quoth.neuro.backends.request import basic
+from quoth.neuro.backends.request import Pool, basic, join
 from quoth.tools.call.redaction import SENT, credentials
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.storage.lean_httpx import httpx

@@ -255,7 +255,7 @@ def story(folder: Path, disk: disks.FullDisk, when: str) -> Any:
             disk.fill()
 
     table = ToolTable((tool("mark", mark, effects=["writes"]),))
-    from quoth.neuro.backends.scripted import ScriptedBackend
+    from quoth.neuro.backends.select import ScriptedBackend
 
     with Agent(
         workspace=folder, session="s", user="ann", tools=table, model=ScriptedBackend(reply),

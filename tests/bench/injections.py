@@ -40,7 +40,7 @@ from dojo_suites import VERSION, Ways, World, tools_beyond_reading
 from quoth import ModelOptions, PolicyOptions, RunLimits
 from quoth.agent.client import AsyncAgent
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.registry.table import CognitiveTool, ToolTable

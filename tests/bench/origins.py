@@ -25,7 +25,7 @@ from typing import Any
 from quoth import AsyncAgent, cognitive_tool
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import Completion
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.origin.index import OriginIndex
 
 RULES = {

@@ -23,7 +23,7 @@ from unittest.mock import patch
 def a_run(work: Path, calls: int) -> None:
     from quoth import Agent
     from quoth.agent.run.run import RunLimits
-    from quoth.neuro.backends.scripted import ScriptedBackend
+    from quoth.neuro.backends.select import ScriptedBackend
 
     replies = [f'(echo :text "This is line {n}.")' for n in range(calls)]
     limits = RunLimits(steps=calls + 1, calls=calls + 1, context=1_000_000_000)

@@ -50,7 +50,7 @@ SMALL = [
 def scripted(steps: int) -> Any:
     """A model that calls echo so many times and then says that it is done."""
     from quoth.neuro.backends.base import Completion, Usage
-    from quoth.neuro.backends.scripted import ScriptedBackend
+    from quoth.neuro.backends.select import ScriptedBackend
 
     used = Usage(input_tokens=900, output_tokens=20)
     said = [*(f'(echo :text "This is line {n}.")' for n in range(steps)), "All lines are said."]

@@ -19,7 +19,7 @@ from quoth import Agent
 from quoth.agent.flight.plan_file import PlanFile
 from quoth.agent.session.session import Session
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.call.call import ALLOW, Call, Verdict
 from quoth.tools.call.context import ToolContext
 from quoth.tools.history.transcript import Transcript

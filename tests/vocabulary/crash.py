@@ -60,7 +60,7 @@ from quoth.agent.run.runs import Runs  # noqa: E402
 from quoth.agent.session.session import Session  # noqa: E402
 from quoth.neuro.backends.base import Completion, Usage  # noqa: E402
 from quoth.neuro.backends.messages import Messages  # noqa: E402
-from quoth.neuro.backends.scripted import ScriptedBackend  # noqa: E402
+from quoth.neuro.backends.select import ScriptedBackend  # noqa: E402
 from quoth.tools.consent.requests import Decision  # noqa: E402
 from quoth.tools.errors import QuothError, ToolError, UsageError  # noqa: E402
 from quoth.tools.history import receipts as receipts_module  # noqa: E402

@@ -31,7 +31,7 @@ from servers import RedisServer, own_redis  # noqa: E402
 from words import tool  # noqa: E402
 
 from quoth.agent.client import AsyncAgent  # noqa: E402
-from quoth.neuro.backends.scripted import ScriptedBackend  # noqa: E402
+from quoth.neuro.backends.select import ScriptedBackend  # noqa: E402
 from quoth.tools.call.ports import asks_fact  # noqa: E402
 from quoth.tools.consent.requests import Decision  # noqa: E402
 from quoth.tools.remote import broker, line, shared_receipts, worker  # noqa: E402

@@ -22,8 +22,8 @@ sys.path[:0] = [str(Path(__file__).parent)]
 from wire_rules import RULES, fault  # noqa: E402
 
 from quoth.neuro.backends import wire  # noqa: E402
-from quoth.neuro.backends.history import SHORT_ID, Roles  # noqa: E402
 from quoth.neuro.backends.messages import Message, Messages, NativeCall, SentBytes, Wire  # noqa: E402
+from quoth.neuro.backends.wire import SHORT_ID, Roles  # noqa: E402
 
 WIRES: dict[str, Wire] = {
     "openai": wire.openai,

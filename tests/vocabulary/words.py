@@ -35,7 +35,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.scripted import Scripted, ScriptedBackend
+from quoth.neuro.backends.select import Scripted, ScriptedBackend
 from quoth.neuro.prompt.belt import belt
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import FoundCall

@@ -15,7 +15,7 @@ from quoth.agent.cli.model_tests import NOTE, TASKS, AskedPerson, Call, Examiner
 from quoth.agent.cli.options import Options
 from quoth.agent.reply import CallRecord, Reply
 from quoth.neuro.backends import local
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.call.call import ToolResult
 from quoth.tools.lisp.forms import CallForm

@@ -16,8 +16,7 @@ from sentences import DID_YOU_MEAN_OPENAI, REFUSED_THE_KEY, THERE_IS_NO_MODEL, T
 from words import Said, Terminal, files, quoth, started, wait_until
 
 from quoth.agent.terminal.model_list import list_models
-from quoth.neuro.backends.base import ModelError
-from quoth.neuro.backends.breaker import FAILURES, breaker_of
+from quoth.neuro.backends.base import FAILURES, ModelError, breaker_of
 from quoth.neuro.backends.providers import NO_DEFAULTS, ROWS
 from quoth.tools.storage.paths import keys_path
 

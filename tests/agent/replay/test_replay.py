@@ -36,7 +36,7 @@ from quoth.agent.replay.replay import Replay
 from quoth.agent.run.run import RunLimits
 from quoth.agent.testing import replays
 from quoth.neuro.backends.base import ModelError
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError

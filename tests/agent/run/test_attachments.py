@@ -16,8 +16,7 @@ from words import Agent, agent, complaint, quoth, scripted
 
 from quoth.agent.run.spec import IMAGE_BYTES, MOST_FILES, TEXT_BYTES, images_message
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.base import Completion, ModelError
-from quoth.neuro.backends.context_window import IMAGE_TOKENS, message_tokens
+from quoth.neuro.backends.base import IMAGE_TOKENS, Completion, ModelError, message_tokens
 from quoth.neuro.backends.local import LocalBackend
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.tools.consent.requests import Decision

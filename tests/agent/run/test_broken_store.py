@@ -20,7 +20,7 @@ from words import scripted, tool
 
 from quoth import Agent
 from quoth.agent.run.run import UNWRITTEN
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.errors import ServerError
 from quoth.tools.registry.table import CognitiveTool

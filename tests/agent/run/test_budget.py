@@ -30,9 +30,8 @@ from quoth.agent.reply import Reply
 from quoth.agent.run.budget import LEAST_REPLY, Budget, BudgetError, Funds, Purse, cost_of
 from quoth.neuro.backends.anthropic import AnthropicBackend
 from quoth.neuro.backends.base import Completion, ModelError, MovedError, Usage
-from quoth.neuro.backends.cascade import Cascade, CascadeRun
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import Cascade, CascadeRun, ScriptedBackend
 from quoth.tools.errors import StoreError
 from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable, cognitive_tools

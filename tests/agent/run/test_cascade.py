@@ -18,9 +18,9 @@ from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply
 from quoth.agent.run.models import OwnModel
 from quoth.neuro.backends.base import Backend, ContextFullError, ModelError
-from quoth.neuro.backends.cascade import Cascade
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.providers import ServerSettings
+from quoth.neuro.backends.select import Cascade
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.installing import install_extra

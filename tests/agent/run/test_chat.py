@@ -20,7 +20,7 @@ from quoth.agent.reply import Reply
 from quoth.agent.run.host import SessionHost
 from quoth.agent.session.index import session_of_chat
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit

@@ -34,8 +34,8 @@ from quoth.neuro.backends.base import (
     ModelError,
     RequestRefusedError,
     Usage,
+    tokens_in,
 )
-from quoth.neuro.backends.context_window import tokens_in
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.neuro.prompt.dialects import CALL_FORM, NATIVE

@@ -153,7 +153,7 @@ def test_a_sibling_that_waits_keeps_the_run_waiting_and_the_message_is_sent_once
 KILLED = """
 import os, signal, sys
 from quoth import Agent, cognitive_tool
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 @cognitive_tool(effects=["writes"])
 def die() -> str:
     "Die."

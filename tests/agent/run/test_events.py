@@ -22,7 +22,7 @@ from quoth.agent.reply import CallRecord
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends.base import NO_OPTIONS, Completion, RequestOptions, Usage
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.call.call import ToolResult
 from quoth.tools.consent.requests import Request
 from quoth.tools.lisp.forms import CallForm

@@ -15,7 +15,7 @@ from quoth.agent.run.observation import cut_off
 from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Messages, NativeCall
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.errors import UsageError
 
 

@@ -36,7 +36,7 @@ from quoth.agent.run.run import RunLimits
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision

@@ -35,7 +35,7 @@ from quoth.agent.reply import Reply
 from quoth.agent.run.run import RunLimits
 from quoth.agent.session.session import Session, alone
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.call.call import ToolResult, Verdict
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision
@@ -427,7 +427,7 @@ LIVES = """
 import os, signal, sys
 from pathlib import Path
 from quoth import Agent
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.consent.requests import Decision
 from quoth.tools.registry.define import define_tool, registering_in
 from quoth.tools.registry.table import ToolTable

@@ -9,8 +9,16 @@ import pytest
 from loopback import failure, loopback, said, silence, status
 from words import PausableClock, complaint
 
-from quoth.neuro.backends.base import ModelError, RequestOptions
-from quoth.neuro.backends.breaker import FAILURES, REST, WITHIN, Breaker, breaker_of, resting
+from quoth.neuro.backends.base import (
+    FAILURES,
+    REST,
+    WITHIN,
+    Breaker,
+    ModelError,
+    RequestOptions,
+    breaker_of,
+    resting,
+)
 from quoth.neuro.backends.openai import OpenAIBackend
 
 RESTS = "http://a.example is not asked: it has failed 5 times in a row, and is tried again in 30 s."

@@ -11,10 +11,12 @@ from loopback import KEY, Handler, Server, failure, loopback, said, sse
 from loopback import status as status_of
 
 from quoth.neuro.backends.anthropic import AnthropicBackend
-from quoth.neuro.backends.base import ContextFullError, ModelError, RequestRefusedError
-from quoth.neuro.backends.context_window import (
+from quoth.neuro.backends.base import (
     UNKNOWN,
+    ContextFullError,
     Gauge,
+    ModelError,
+    RequestRefusedError,
     Window,
     message_tokens,
     tokens_in,
@@ -24,7 +26,7 @@ from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.local import LocalBackend
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.openai import OpenAIBackend
-from quoth.neuro.backends.scripted import ScriptedBackend
+from quoth.neuro.backends.select import ScriptedBackend
 from quoth.neuro.backends.wordings import reply_limit, window_in
 
 
@@ -247,7 +249,7 @@ def test_the_count_grows_with_the_messages_and_each_is_counted_once(monkeypatch:
         counted.append(message["content"])
         return 10
 
-    monkeypatch.setattr("quoth.neuro.backends.context_window.message_tokens", count)
+    monkeypatch.setattr("quoth.neuro.backends.base.message_tokens", count)
     gauge, messages = Gauge(Window(100)), said("a", "b")
     assert gauge.tokens(messages) == 20
     messages.append("user", "c")

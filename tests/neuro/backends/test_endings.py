@@ -12,7 +12,7 @@ from server_speech import ANTHROPIC, OPENAI, RESPONSES, SPEECHES, Event, Speech
 
 from quoth import AsyncAgent, ModelOptions
 from quoth.agent.reply import Reply
-from quoth.neuro.backends.breaker import forget_failures
+from quoth.neuro.backends.base import forget_failures
 from quoth.neuro.backends.wordings import ending_of
 
 speeches = pytest.mark.parametrize("speech", SPEECHES, ids=lambda speech: speech.name)

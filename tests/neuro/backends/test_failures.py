@@ -37,8 +37,7 @@ from quoth import AsyncAgent, ModelOptions
 from quoth.agent.events import AgentEvent
 from quoth.agent.run.models import OwnModel
 from quoth.neuro.backends.answers import MULTIPLE
-from quoth.neuro.backends.base import ModelError, RequestOptions
-from quoth.neuro.backends.breaker import forget_failures
+from quoth.neuro.backends.base import ModelError, RequestOptions, forget_failures
 from quoth.neuro.backends.http import HttpBackend, models_of
 from quoth.tools.errors import ToolError
 from quoth.tools.registry.table import ToolTable

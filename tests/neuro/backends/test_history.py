@@ -9,8 +9,8 @@ from histories import Story, events
 from hypothesis import given, settings
 from wire_rules import RULES, fault
 
-from quoth.neuro.backends.history import accepted_name
 from quoth.neuro.backends.openai import _changes
+from quoth.neuro.backends.wire import accepted_name
 from quoth.neuro.backends.wordings import says
 
 

@@ -13,8 +13,15 @@ from keyring.errors import KeyringLocked
 from sentences import CANNOT_BE_READ, HAS_MORE_THAN
 from words import complaint
 
-from quoth.neuro.backends.keys import first_with_key, forget_key, key_of, store_key, stored_key
-from quoth.neuro.backends.providers import PROVIDERS, ROWS
+from quoth.neuro.backends.providers import (
+    PROVIDERS,
+    ROWS,
+    first_with_key,
+    forget_key,
+    key_of,
+    store_key,
+    stored_key,
+)
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.paths import keys_path
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from quoth.neuro.backends import messages as messages_module
 from quoth.neuro.backends import wire
-from quoth.neuro.backends.history import SHORT_ID, UNREADABLE, Roles, as_object
 from quoth.neuro.backends.messages import Messages, NativeCall, Wire, as_kept
+from quoth.neuro.backends.wire import SHORT_ID, UNREADABLE, Roles, as_object
 
 WIRES: dict[str, Wire] = {
     "as kept": as_kept,

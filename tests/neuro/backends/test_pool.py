@@ -14,7 +14,7 @@ import pytest
 from loopback import Handler, Server, loopback, said, status
 from server_speech import ANTHROPIC, OPENAI
 
-from quoth.neuro.backends import pool
+from quoth.neuro.backends import request
 from quoth.neuro.backends.base import ModelError, RequestOptions
 from quoth.neuro.backends.http import HttpBackend
 
@@ -92,14 +92,14 @@ async def test_a_connection_that_nobody_uses_is_closed(
         return len(set(server.callers))
 
     assert (await two(), await two()) == (2, 2)
-    monkeypatch.setattr(pool, "KEPT", 0.0)
+    monkeypatch.setattr(request, "KEPT", 0.0)
     await ask(backend)
     assert await two() == 3
     await backend.aclose()
 
 
 async def test_places_are_given_in_turn(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "PLACES", 2)
+    monkeypatch.setattr(request, "PLACES", 2)
     gate = Gate()
     server.answers = [gate]
     backends = [backend_for(server), backend_for(server)]
@@ -119,7 +119,7 @@ async def test_places_are_given_in_turn(server: Server, monkeypatch: pytest.Monk
 async def test_to_wait_for_a_place_is_not_to_wait_for_the_server(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "PLACES", 1)
+    monkeypatch.setattr(request, "PLACES", 1)
     gate = Gate()
     server.answers = [gate]
     first, second = backend_for(server), OPENAI.backend(server.base_url, timeout=0.02)
@@ -141,7 +141,7 @@ async def test_to_wait_for_a_place_is_not_to_wait_for_the_server(
 async def test_who_gives_up_leaves_the_place_to_the_next(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "PLACES", 1)
+    monkeypatch.setattr(request, "PLACES", 1)
     gate = Gate()
     server.answers = [gate, OPENAI.reply()]
     backend = backend_for(server)
@@ -156,7 +156,7 @@ async def test_who_gives_up_leaves_the_place_to_the_next(
 
 
 async def test_servers_do_not_wait_for_each_other(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "PLACES", 1)
+    monkeypatch.setattr(request, "PLACES", 1)
     gate = Gate()
     server.answers = [gate]
     slow = backend_for(server)
@@ -172,7 +172,7 @@ async def test_servers_do_not_wait_for_each_other(server: Server, monkeypatch: p
 
 
 async def test_a_retry_waits_without_a_place(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "PLACES", 1)
+    monkeypatch.setattr(request, "PLACES", 1)
     server.answers = [status(503), OPENAI.reply()]
     other = backend_for(server)
 
@@ -199,10 +199,10 @@ async def test_the_last_free_connection_may_be_taken_while_an_old_one_is_closed(
         return Slow()
 
     url = httpx.URL("http://127.0.0.1/")
-    ours = pool.Pool(make, (False, "", "", ""))
+    ours = request.Pool(make, (False, "", "", ""))
     async with ours.place(url), ours.place(url):
         pass
-    monkeypatch.setattr(pool, "KEPT", 0.0)
+    monkeypatch.setattr(request, "KEPT", 0.0)
 
     async def use() -> None:
         async with ours.place(url):

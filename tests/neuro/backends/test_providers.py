@@ -16,8 +16,7 @@ from words import complaint
 
 from quoth.agent.run.budget import cost_of
 from quoth.neuro.backends import providers
-from quoth.neuro.backends.base import NoKeyError, Usage
-from quoth.neuro.backends.context_window import Window, window_of
+from quoth.neuro.backends.base import NoKeyError, Usage, Window, window_of
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.providers import (
     PROVIDERS,

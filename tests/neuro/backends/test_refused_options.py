@@ -13,8 +13,7 @@ from loopback import KEY, Answer, Server, failure, loopback, said, sse, status
 from server_speech import ANTHROPIC, OPENAI, RESPONSES, Speech
 
 from quoth import AsyncAgent, ModelOptions
-from quoth.neuro.backends.base import ModelError, RequestOptions
-from quoth.neuro.backends.context_window import message_tokens
+from quoth.neuro.backends.base import ModelError, RequestOptions, message_tokens
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.neuro.backends.request import tools_without
 from quoth.neuro.backends.wordings import KEYS, OPTIONS, refused_name

@@ -24,8 +24,7 @@ from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import Backend, Completion, ModelError
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.providers import ServerSettings
-from quoth.neuro.backends.scripted import ScriptedBackend, load_scripted
-from quoth.neuro.backends.select import choose_backend
+from quoth.neuro.backends.select import ScriptedBackend, choose_backend, load_scripted
 from quoth.tools.errors import UsageError
 
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from loopback import Answer, Server, failure, loopback, sse, status
 
-from quoth.neuro.backends.base import Completion, ModelError
-from quoth.neuro.backends.context_window import message_tokens
+from quoth.neuro.backends.base import Completion, ModelError, message_tokens
 from quoth.neuro.backends.messages import Message, Messages
 from quoth.neuro.backends.providers import ROWS, ServerSettings
 from quoth.neuro.backends.request import owner_of

@@ -24,7 +24,7 @@ from server_speech import OPENAI
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.http import HttpBackend
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.pool import join
+from quoth.neuro.backends.request import join
 from quoth.tools.storage import addresses
 
 
