@@ -111,7 +111,7 @@ def state(_states: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(autouse=True)
 def every_server_is_asked() -> None:
     """What has failed in another test is forgotten: a server may get the port of one that was down."""
-    if (breaker := sys.modules.get("quoth.neuro.backends.request")) is not None:
+    if (breaker := sys.modules.get("quoth.neuro.backends.base")) is not None:
         breaker.forget_failures()
 
 

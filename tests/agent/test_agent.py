@@ -162,7 +162,7 @@ def test_an_agent_whose_model_fails_to_close_is_closed_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = Closing()
-    monkeypatch.setattr("quoth.neuro.backends.select.choose_backend", lambda *_, **__: model)
+    monkeypatch.setattr("quoth.agent.run.models.choose_backend", lambda *_, **__: model)
     it = Agent(workspace=tmp_path, model="scripted:any", services=HostServices(audit=MemoryAudit()))
     it.run("Do it.")
     it.eval("1")
