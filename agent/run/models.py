@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.config.config import NO_CONFIG, Config
@@ -30,7 +30,6 @@ from quoth.neuro.backends.providers import NO_SETTINGS, ServerSettings
 from quoth.neuro.backends.select import choose_backend, for_run, is_same
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import ToolError, ToolFailure, UsageError
-from quoth.tools.once import Once
 from quoth.tools.registry.table import ToolTable
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class Models:
 
     def for_run(self) -> Callable[[], Backend]:
         """The agent's own model as one run asks it, made at the first use."""
-        return Once(self._for_run)
+        return cache(self._for_run)
 
     def _for_run(self) -> Backend:
         return for_run(self.backend())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -39,7 +40,6 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.versions import StoreVersions
 from quoth.tools.knowledge.skill_folders import has_skills
 from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
-from quoth.tools.once import Once
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits
 from quoth.tools.policy.offer import offered, ways
@@ -199,7 +199,7 @@ def open_parts(
         origins=HostOrigins(transcript, lambda: broker.table, call_log.running),
         broker=broker,
         sandbox=OwnSandbox(store),
-        embedder=Once(lambda: _embedder(services)),
+        embedder=cache(lambda: _embedder(services)),
         models=Models(model, config, search=tools.searched),
         limits=limits,
         funds=Funds(daily, config.providers),

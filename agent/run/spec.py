@@ -337,7 +337,7 @@ class RunSpec:
         wish = "" if self.output is None else wish_for(self.output)
         return "\n\n".join(filter(None, [self.task, self.news, self.data, *texts, wish]))
 
-    @property
+    @cached_property
     def request_options(self) -> RequestOptions | None:
         """What each request wants beyond the conversation."""
         return None if self.temperature is None else RequestOptions(temperature=self.temperature)

@@ -27,7 +27,6 @@ from quoth.neuro.reading.tag_lines import Tags, prefix_of, spell_tag
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import CallForm, from_json, kebab, plist, to_json
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.openai_schema import wire_name
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
@@ -56,12 +55,6 @@ MALFORMED = Fault(
 
 def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _names(table: ToolTable) -> list[str]:
-    """The names that make a form in a text a call. A plain word that no model is shown is not one of them:
-    (think about it) is prose."""
-    return [tool.name for tool in table if tool.shown or "-" in tool.name]
 
 
 @dataclass(frozen=True)
@@ -150,7 +143,7 @@ class Dialect:
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
         """The names that make a form a call, and the tool of each response tag."""
-        return _names(table), {}
+        return table.text_names, {}
 
     def result_head(self, form: CallForm, table: ToolTable) -> str:
         """What a result begins with, instead of its call as a form; empty for that."""
@@ -177,7 +170,7 @@ class _Tags(Dialect):
         return super().grammar(tagged, **bounds)
 
     def _vocabulary(self, table: ToolTable) -> tuple[Collection[str], Tags]:
-        return _names(table), table.tags
+        return table.text_names, table.tags
 
     def result_head(self, form: CallForm, table: ToolTable) -> str:
         """Without the call: what stood behind a tagged line there, a model writes behind its next."""
@@ -367,10 +360,9 @@ def _read_native(completion: Completion, table: ToolTable, words: Reading) -> Re
     from quoth.neuro.reading.json_calls import bare_name, read_arguments
 
     reading = replace(words, calls=[], errors=[], passed=[])
-    names = {wire_name(name): name for name in table.names()}
     for call in completion.calls:
-        name = bare_name(call["name"], names)
-        name = names.get(name, name)
+        name = bare_name(call["name"], table.wire_names)
+        name = table.wire_names.get(name, name)
         try:
             read = read_arguments(call["arguments"], cut=completion.finish == "length")
             form = from_json({"name": name, "arguments": read.values})

@@ -61,6 +61,8 @@ def read_reply(
     that takes the words as its argument. ``cut``: the reply was cut off at its maximal length, so a missing
     end is not guessed.
     """
+    if not text:
+        return Reading()
     if len(text) > MAX_REPLY:
         message = f"The reply has {len(text)} characters, more than the {MAX_REPLY} that are read"
         return Reading(errors=[Fault(message, 1, 1, "answer in fewer words")])

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quoth.tools.call.call import ALLOW, Call, Record, ToolResult, Verdict, deny
-from quoth.tools.call.keeping import use_keeper
+from quoth.tools.call.keeping import KEEPER
 from quoth.tools.call.redaction import SENT
 from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
 from quoth.tools.errors import ToolError
@@ -365,7 +365,7 @@ def enter_context(context: ToolContext) -> contextvars.Context:
     """A copy of the current contextvars with ``context`` as the running call's; for the door."""
     copy = contextvars.copy_context()
     copy.run(_current.set, context)
-    copy.run(use_keeper, context.keep)
+    copy.run(KEEPER.set, context.keep)
     return copy
 
 

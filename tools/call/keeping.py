@@ -44,27 +44,18 @@ class FileWrite(NamedTuple):
 
 Keeper = Callable[[FileWrite], str]  # keeps it, on disk at once; a sentence where it cannot be put back later
 
-_keeper: contextvars.ContextVar[Keeper | None] = contextvars.ContextVar("quoth_keeper", default=None)
-
-
-def current_keeper() -> Keeper | None:
-    """Who keeps the writes that are made here and now."""
-    return _keeper.get()
-
-
-def use_keeper(keeper: Keeper | None) -> None:
-    """Let ``keeper`` have the writes of the present context from now on."""
-    _keeper.set(keeper)
+# Who keeps the writes that are made in this context.
+KEEPER: contextvars.ContextVar[Keeper | None] = contextvars.ContextVar("quoth_keeper", default=None)
 
 
 @contextlib.contextmanager
 def kept_by(keeper: Keeper | None) -> Iterator[None]:
     """Within this context ``keeper`` has the writes."""
-    before = _keeper.set(keeper)
+    before = KEEPER.set(keeper)
     try:
         yield
     finally:
-        _keeper.reset(before)
+        KEEPER.reset(before)
 
 
 # One file in an open folder: whether it may be replaced, what it holds, and what a new one takes from it.

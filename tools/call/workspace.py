@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from quoth.tools.call.ignored import Ignored, files_below
-from quoth.tools.call.keeping import FileWrite, Held, current_keeper, held, kept, writable
+from quoth.tools.call.keeping import KEEPER, FileWrite, Held, held, kept, writable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.param_types import WorkspacePath, written
 from quoth.tools.storage.atomic import replace_in
@@ -254,7 +254,7 @@ class Workspace:
                         raise ToolError(
                             f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
                         )
-                    keeps = current_keeper() is not None
+                    keeps = KEEPER.get() is not None
                     if wanted is None and not keeps:
                         return True
                     there = held(real.name, parent, whole=keeps)
@@ -377,7 +377,7 @@ class Workspace:
 
 def _keep(write: FileWrite, say: Callable[[str], None] = lambda text: None) -> None:
     """Give what a file held to the keeper of the running call; ``say`` receives what it complains of."""
-    if (keeper := current_keeper()) is not None and (said := keeper(write)):
+    if (keeper := KEEPER.get()) is not None and (said := keeper(write)):
         say(said)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError
 from quoth.tools.lisp.forms import kebab
+from quoth.tools.registry.openai_schema import wire_name
 from quoth.tools.registry.tool import COSTS as COSTS
 from quoth.tools.registry.tool import EFFECTS as EFFECTS
 from quoth.tools.registry.tool import HARMLESS as HARMLESS
@@ -23,7 +24,7 @@ EVERYBODY = "*"
 
 _DERIVED = frozenset(
     ("entries", "_hash", "tool_names", "secrets", "_shown", "_in_programs", "_visible",
-     "repeat_allowed_tools")
+     "repeat_allowed_tools", "text_names", "wire_names")
 )  # fmt: skip
 
 FOR_TESTS = ("echo",)  # tools that ship and are shown to no model
@@ -157,6 +158,17 @@ class ToolTable:
     def tool_names(self) -> tuple[str, ...]:
         """The same, as a tuple that is made once."""
         return tuple(self._names)
+
+    @cached_property
+    def text_names(self) -> tuple[str, ...]:
+        """The names that make a form in a text a call. A plain word that no model is shown is not one of
+        them: (think about it) is prose."""
+        return tuple(tool.name for tool in self if tool.shown or "-" in tool.name)
+
+    @cached_property
+    def wire_names(self) -> dict[str, str]:
+        """The names of all tools, by those that they have for the APIs."""
+        return {wire_name(name): name for name in self._names}
 
     def tools(self) -> list[CognitiveTool]:
         """All tools, sorted by name."""

@@ -152,7 +152,7 @@ class CognitiveTool:
         """Whether its body does nothing before its questions, so that it may begin again after one."""
         return self.asks_first or HARMLESS.issuperset(self.effects)
 
-    @property
+    @cached_property
     def ships(self) -> bool:
         """Whether it was defined in this package."""
         return is_ours(self.module)

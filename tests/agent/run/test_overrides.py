@@ -23,7 +23,7 @@ from words import ScriptedBackend, agent, async_agent, complaint, files, quoth, 
 
 from quoth import Agent, ModelOptions
 from quoth.agent.reply import Reply
-from quoth.neuro.backends import select
+from quoth.agent.run import models
 from quoth.neuro.backends.base import Completion, RequestOptions
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.errors import UsageError
@@ -140,7 +140,7 @@ def test_a_model_that_a_run_opened_with_its_own_temperature_is_closed_with_its_a
 ) -> None:
     model = Closable("So.", "So.")
     opened: list[str] = []
-    monkeypatch.setattr(select, "choose_backend", lambda spec, *_, **__: opened.append(spec) or model)
+    monkeypatch.setattr(models, "choose_backend", lambda spec, *_, **__: opened.append(spec) or model)
     with Agent(workspace=tmp_path, model="openai:gpt-5") as running:
         running.run("Hello", temperature=0.9)
         running.run("Hello")
