@@ -21,7 +21,7 @@ thousand turns use no more stack than ten."
   quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
-  quoth.tools.history.call-log [key-in]
+  quoth.tools.history.receipts [key-in]
   quoth.tools.lisp.forms [CallForm])
 
 ;; * The trampoline

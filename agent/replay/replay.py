@@ -30,8 +30,8 @@ from quoth.tools.call.canonical import bound_form
 from quoth.tools.call.ports import NoCallLog, NoReceipts
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
-from quoth.tools.history.call_log import key_in
 from quoth.tools.history.event import GOING_ON, Event, TranscriptError, read_form
+from quoth.tools.history.receipts import key_in
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.lisp.printer import print_string, print_value

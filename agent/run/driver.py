@@ -29,10 +29,10 @@ from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import Route, ToolResult, new_call
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.history.call_log import secrets_in
 from quoth.tools.history.checkpoints import Checkpoints
 from quoth.tools.history.event import read_form, written_form
 from quoth.tools.history.long_results import OnlyNames
+from quoth.tools.history.receipts import secrets_in
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.offer import ALL_SPEAKERS
 from quoth.tools.registry.table import ToolTable, cognitive_tools

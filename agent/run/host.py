@@ -46,8 +46,8 @@ from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SERVICES, Services
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person
-from quoth.tools.door import threads
 from quoth.tools.door.door import Door
+from quoth.tools.door.execution import end_idle_threads
 from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
@@ -431,7 +431,7 @@ class SessionHost:
             return
         parts = self.parts
         async with contextlib.AsyncExitStack() as ending:
-            ending.callback(threads.end_idle)
+            ending.callback(end_idle_threads)
             ending.callback(parts.store.close)
             if parts.shared is not None:
                 ending.callback(parts.shared.close)

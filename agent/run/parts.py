@@ -34,8 +34,7 @@ from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person, SayYes
 from quoth.tools.door.door import Door
 from quoth.tools.history.audit import StoreAudit
-from quoth.tools.history.call_log import StoreCallLog
-from quoth.tools.history.receipts import StoreReceipts
+from quoth.tools.history.receipts import StoreCallLog, StoreReceipts
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.versions import StoreVersions
 from quoth.tools.knowledge.skill_folders import has_skills

@@ -20,8 +20,8 @@ from quoth.agent.session.session import Session
 from quoth.tools.call.call import Call
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
-from quoth.tools.history.call_log import StoreCallLog, key_in
 from quoth.tools.history.event import Event, read_form, written_form
+from quoth.tools.history.receipts import StoreCallLog, key_in
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.project import WORKSPACE_FOLDER
 from quoth.tools.registry.table import CognitiveTool, ToolTable

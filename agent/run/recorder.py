@@ -43,8 +43,8 @@ from quoth.tools.call.call import Call, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.door.door import Door
 from quoth.tools.errors import Status, StoreError, UsageError
-from quoth.tools.history.call_log import key_in, secrets_in
 from quoth.tools.history.event import Event
+from quoth.tools.history.receipts import key_in, secrets_in
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short
 

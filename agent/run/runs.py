@@ -32,7 +32,7 @@ from quoth.tools.history.event import Event, read_form
 from quoth.tools.history.versions import StoreVersions
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import ToolTable, cognitive_tools
-from quoth.tools.storage.turns import own_turn
+from quoth.tools.storage.log_sync import own_turn
 
 
 class RunSettings(TypedDict, total=False):

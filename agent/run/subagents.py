@@ -35,7 +35,7 @@ from quoth.tools.call.context import ToolContext, running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
 from quoth.tools.door.door import Door
 from quoth.tools.errors import Status, StoreError, ToolError, ToolFailure, UnknownToolError, UsageError
-from quoth.tools.history.call_log import key_in
+from quoth.tools.history.receipts import key_in
 from quoth.tools.registry.table import ToolTable
 
 NO_LIST = "A list of models is for a person to choose; name one of them."

@@ -61,7 +61,7 @@ from quoth.neuro.backends.wordings import (
 )
 from quoth.tools.call.redaction import SENT, credentials
 from quoth.tools.storage.lean_httpx import USER_AGENT, UnknownEncodingError, httpx
-from quoth.tools.storage.turns import own_turn
+from quoth.tools.storage.log_sync import own_turn
 
 USUAL = Adaptations()
 SCHEMA_FIELDS = ("response_format", "text", "output_config")

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.keeping import MAX_FILE, FileWrite
-from quoth.tools.history.call_log import key_in
+from quoth.tools.history.receipts import key_in
 from quoth.tools.storage.database import Statement, Store
 
 KEPT_BYTES = 200_000_000  # compressed, of one store

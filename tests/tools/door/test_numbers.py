@@ -13,7 +13,7 @@ PROMISED = {
     "asking.MAX_QUESTIONS": 20,
     "changes.MAX_FILES": 100,
     "state.MAX_DEPTH": 10,
-    "threads.KEPT": 16,
+    "execution.KEPT": 16,
     "user_gates.LONGEST": 1_000,
     "user_gates.MOST_OUTPUT": 100_000,
     "user_gates.ALLOW": 0,

@@ -16,14 +16,15 @@ import pytest
 from words import table_of, tool
 
 from quoth import AsyncAgent
-from quoth.tools.door import threads
+from quoth.tools.door import execution
+from quoth.tools.door.execution import end_idle_threads, start_thread
 
 
 @pytest.fixture(autouse=True)
 def none_before_and_after() -> Iterator[None]:
-    threads.end_idle()
+    end_idle_threads()
     yield
-    threads.end_idle()
+    end_idle_threads()
 
 
 def idle() -> list[threading.Thread]:
@@ -33,7 +34,7 @@ def idle() -> list[threading.Thread]:
 def done(what: Callable[[], Any]) -> Any:
     """What a function gives that is run in a thread."""
     told: SimpleQueue[Any] = SimpleQueue()
-    threads.start(lambda: partial(told.put, what()), "quoth-test")
+    start_thread(lambda: partial(told.put, what()), "quoth-test")
     return told.get(timeout=20)
 
 
@@ -43,10 +44,10 @@ def test_one_thread_serves_all_that_come_one_after_the_other() -> None:
 
 
 def test_those_at_once_have_a_thread_each_and_few_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "KEPT", 2)
+    monkeypatch.setattr(execution, "KEPT", 2)
     all_there, told = threading.Barrier(5, timeout=20), SimpleQueue[Any]()
     for _ in range(5):
-        threads.start(lambda: partial(told.put, all_there.wait()), "quoth-test")
+        start_thread(lambda: partial(told.put, all_there.wait()), "quoth-test")
     assert sorted(told.get(timeout=20) for _ in range(5)) == [0, 1, 2, 3, 4]
     assert len(idle()) == 2
 
@@ -61,7 +62,7 @@ def test_a_thread_that_was_stopped_is_not_used_again() -> None:
         while True:
             pass
 
-    stop = threads.start(endless, "quoth-test")
+    stop = start_thread(endless, "quoth-test")
     begun.wait(20)
     assert done(threading.current_thread) is not stuck[0]  # it holds up nobody
     stop()
@@ -73,9 +74,9 @@ def test_a_thread_that_was_stopped_is_not_used_again() -> None:
 def test_to_stop_what_has_ended_does_not_stop_the_next() -> None:
     told: SimpleQueue[Any] = SimpleQueue()
     go_on = threading.Event()
-    stop = threads.start(lambda: partial(told.put, "first"), "quoth-test")
+    stop = start_thread(lambda: partial(told.put, "first"), "quoth-test")
     assert told.get(timeout=20) == "first"
-    threads.start(lambda: partial(told.put, go_on.wait(20)), "quoth-test")
+    start_thread(lambda: partial(told.put, go_on.wait(20)), "quoth-test")
     stop()
     go_on.set()
     assert told.get(timeout=20) is True
@@ -97,9 +98,9 @@ def test_nothing_of_a_function_is_kept() -> None:
 
 STUCK = """
 import time
-from quoth.tools.door import threads
-threads.start(lambda: time.sleep(60), "quoth-test")
-threads.start(lambda: print, "quoth-test")
+from quoth.tools.door.execution import start_thread
+start_thread(lambda: time.sleep(60), "quoth-test")
+start_thread(lambda: print, "quoth-test")
 """
 
 
@@ -110,11 +111,11 @@ def test_a_function_that_is_stuck_does_not_keep_the_process() -> None:
 FORK = """
 import os
 from queue import SimpleQueue
-from quoth.tools.door import threads
+from quoth.tools.door.execution import start_thread
 
 def one():
     told = SimpleQueue()
-    threads.start(lambda: lambda: told.put(1), "quoth-test")
+    start_thread(lambda: lambda: told.put(1), "quoth-test")
     told.get(timeout=20)
 
 one()

@@ -20,8 +20,8 @@ PROMISED = {
     "transfer.SHOWN_CHARS": 40,
     "versions.KEPT_BYTES": 200_000_000,
     "audit.Verification.older": 0,
-    "call_log._Open.seq": 0,
-    "call_log._Open.undone": 0,
+    "receipts._Open.seq": 0,
+    "receipts._Open.undone": 0,
 }
 
 

@@ -18,8 +18,8 @@ from quoth import Agent
 from quoth.tools.call.redaction import kept_text
 from quoth.tools.consent.requests import Decision, request_digest
 from quoth.tools.history.audit import StoreAudit
-from quoth.tools.history.call_log import StoreCallLog
 from quoth.tools.history.event import content_of, event_form, texts_of, written_form
+from quoth.tools.history.receipts import StoreCallLog
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import cognitive_tools

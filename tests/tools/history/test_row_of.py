@@ -17,7 +17,6 @@ from quoth import Agent
 from quoth.tools.call.call import VOICES, ask, deny
 from quoth.tools.errors import ToolError
 from quoth.tools.history.audit import COLUMNS, StoreAudit, row_of_host
-from quoth.tools.history.call_log import StoreCallLog
 from quoth.tools.history.event import (
     TOLD,
     differences,
@@ -28,6 +27,7 @@ from quoth.tools.history.event import (
     words_of,
     written_form,
 )
+from quoth.tools.history.receipts import StoreCallLog
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import parse_layer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from quoth.tools.storage.turns import own_turn
+from quoth.tools.storage.log_sync import own_turn
 
 
 async def turns_of(tasks: int, cancelled: frozenset[int] = frozenset()) -> dict[int, int]:
