@@ -383,6 +383,8 @@ def _fault(call: NativeCall, name: str, error: InvalidCallError, finish: str) ->
 
 def _without_nulls(form: CallForm, tool: CognitiveTool) -> CallForm:
     """Strict schemas make a model write null for what it leaves out."""
+    if None not in form.args.values():
+        return form
     params = {name: param for param in tool.params for name in (param.name, kebab(param.shown))}
     args = {
         name: value

@@ -22,7 +22,8 @@ from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.define import define_tool, registering_in
 from quoth.tools.registry.parameters import REQUIRED
-from quoth.tools.registry.table import HARMLESS, ToolTable
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.tool import HARMLESS
 
 VERSION = "v1.2.2"
 

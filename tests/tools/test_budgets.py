@@ -31,7 +31,7 @@ LINES = {
     "agent/trace": 360,
     "agent/worker": 450,
     "neuro": 110,
-    "neuro/backends": 4210,
+    "neuro/backends": 4160,
     "neuro/embed": 240,
     "neuro/prompt": 950,
     "neuro/reading": 2810,

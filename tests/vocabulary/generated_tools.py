@@ -16,7 +16,7 @@ from words import tool
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.param_types import WorkspacePath, has_json, has_paths, portable
-from quoth.tools.registry.table import COSTS, EFFECTS, CognitiveTool
+from quoth.tools.registry.tool import COSTS, EFFECTS, CognitiveTool
 
 NAMES = ["a", "b", "of-it", "json", "x2"]  # few, so that calls hit them
 FIELDS = ["a", "b", "c", "Name"]

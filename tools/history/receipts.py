@@ -38,7 +38,7 @@ from quoth.tools.history.event import (
 )
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.table import HARMLESS, CognitiveTool
+from quoth.tools.registry.tool import HARMLESS, CognitiveTool
 from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Store
 

@@ -46,7 +46,7 @@ from quoth.tools.policy.predicates import (
 )
 from quoth.tools.policy.spending import BYS, LONGEST, Cooldown, Quota
 from quoth.tools.registry.parameters import NAME
-from quoth.tools.registry.table import COSTS, EFFECTS, CognitiveTool
+from quoth.tools.registry.tool import COSTS, EFFECTS, CognitiveTool
 
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 

@@ -37,7 +37,7 @@ from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.spending import SECONDS, By, Calendar, Cooldown, Quota, Rule, account_of
-from quoth.tools.registry.table import HARMLESS, CognitiveTool
+from quoth.tools.registry.tool import HARMLESS, CognitiveTool
 from quoth.tools.text import rounded_time
 
 if TYPE_CHECKING:

@@ -48,7 +48,8 @@ from quoth.tools.registry.parameters import (
     role_of,
 )
 from quoth.tools.registry.returns import declared_returns
-from quoth.tools.registry.table import EFFECTS, CognitiveTool, ToolTable
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.tool import EFFECTS
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -14,18 +14,10 @@ from typing import Any
 from quoth.tools.errors import DefinitionError, DuplicateToolError, UnknownToolError
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.openai_schema import wire_name
-from quoth.tools.registry.tool import COSTS as COSTS
-from quoth.tools.registry.tool import EFFECTS as EFFECTS
-from quoth.tools.registry.tool import HARMLESS as HARMLESS
 from quoth.tools.registry.tool import CognitiveTool as CognitiveTool
 from quoth.tools.registry.tool import lines_hash
 
 EVERYBODY = "*"
-
-_DERIVED = frozenset(
-    ("entries", "_hash", "tool_names", "secrets", "_shown", "_in_programs", "_visible",
-     "repeat_allowed_tools", "text_names", "wire_names")
-)  # fmt: skip
 
 FOR_TESTS = ("echo",)  # tools that ship and are shown to no model
 
@@ -238,5 +230,8 @@ class ToolTable:
         line, users = self._tools[name].line, self.permissions.get(name)
         return line if users is None else line[:-1] + f', "users": {json.dumps(users)}}}'.encode()
 
+
+# What a table derives of its tools.
+_DERIVED = {name for name, one in vars(ToolTable).items() if isinstance(one, cached_property)}
 
 cognitive_tools = ToolTable()

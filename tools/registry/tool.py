@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 EFFECTS = ("reads", "writes", "runs", "net", "memory", "messages", "asks", "deletes", "pays")
 HARMLESS = frozenset({"reads", "asks"})  # made twice, a call with these alone does no harm
 COSTS = ("free", "cheap", "expensive")
+_FLAGS = ("allow_repeat", "no_background", "ends_turn", "asks_first", "shown", "replace")
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,15 +118,7 @@ class CognitiveTool:
         limits = (self.cooldown, self.daily_limit)
         yield all(map(_is_number, limits)), ": :cooldown and :daily-limit are numbers."
         yield all(limit >= 0 for limit in limits), ": :cooldown and :daily-limit are not negative."
-        for option in (
-            "gate",
-            "allow_repeat",
-            "no_background",
-            "ends_turn",
-            "asks_first",
-            "shown",
-            "replace",
-        ):
+        for option in ("gate", *_FLAGS):
             flag = isinstance(getattr(self, option), bool)
             yield flag, f": :{option.replace('_', '-')} is True or False."
         names = [param.name for param in self.params]

@@ -12,7 +12,7 @@ from quoth.tools.call.call import ROUTES
 from quoth.tools.policy.language import CIRCUMSTANCES, HEADS, PREDICATES, read_orders
 from quoth.tools.policy.model import PERS
 from quoth.tools.policy.spending import BYS
-from quoth.tools.registry.table import COSTS, EFFECTS
+from quoth.tools.registry.tool import COSTS, EFFECTS
 
 
 def forms(of: str) -> list[str]:

@@ -9,10 +9,9 @@ from sentences import MADE_AS_CALL
 from words import PausableClock, form, tool
 
 from quoth.tools.call.call import Call, EditedCall, ToolResult, ask, new_call
-from quoth.tools.history.receipts import Logged, StoreCallLog, key_in, secrets_in
 from quoth.tools.history.event import usual_row
 from quoth.tools.history.long_results import StorePages
-from quoth.tools.history.receipts import StoreReceipts
+from quoth.tools.history.receipts import Logged, StoreCallLog, StoreReceipts, key_in, secrets_in
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.database import Store
