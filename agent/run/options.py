@@ -28,6 +28,7 @@ from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.lisp.forms import kebab
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.project import find_project, mark_narrowed, policy_files
 from quoth.tools.policy.spending import DailyBudget, Rule
@@ -78,7 +79,8 @@ class ToolOptions:
             object.__setattr__(self, "tools", tuple(tools))
         for option in ("without", "local"):
             names = getattr(self, option)
-            object.__setattr__(self, option, (names,) if isinstance(names, str) else tuple(names))
+            names = (names,) if isinstance(names, str) else names
+            object.__setattr__(self, option, tuple(map(kebab, names)))
         if self.local and self.remote is None:
             raise UsageError("local keeps a tool here that is remote too; it goes with remote.")
 

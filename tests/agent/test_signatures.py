@@ -25,6 +25,7 @@ from quoth import (
 from quoth.agent.run import option_fields
 from quoth.agent.run.host import open_host
 from quoth.agent.run.options import PARTS
+from quoth.agent.run.runs import RunSettings
 
 FIELDS = (
     option_fields.ToolFields,
@@ -106,6 +107,11 @@ def test_type_checkers_know_the_fields_that_are_keywords() -> None:
         wanted = {one.name: one.type for one in fields(group) if counted[one.name] == 1}
         known = {name: hint.__forward_arg__ for name, hint in typed.__annotations__.items()}
         assert known == {name: hint for name, hint in wanted.items() if name not in own}, group
+
+
+def test_type_checkers_know_the_keywords_of_a_run() -> None:
+    own = {one.name for one in parameters(AsyncAgent.run)} - {"self", "task", "output"}
+    assert {*RunSettings.__annotations__} == own
 
 
 def test_a_field_of_one_group_is_a_keyword_of_an_agent(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ LINES = {
     "tools/program": 1_760,
     "tools/registry": 3_030,
     "tools/remote": 2000,
-    "tools/sandbox": 1_157,
+    "tools/sandbox": 1159_157,
     "tools/shared": 460,
     "tools/shell": 2170,
     "tools/storage": 1610,
