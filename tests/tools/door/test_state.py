@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from sentences import IT_ASKS_FIRST, NESTED_DEEPER_THAN, NO_REASON_WAS_GIVEN
-from words import Spy, form, gateway, shipped, tool
+from words import Spy, files, form, gateway, shipped, tool
 
 from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import BEGUN_BEFORE, NoLimits
+from quoth.tools.call.redaction import SENT
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.asking import weigh
 from quoth.tools.door.state import CallState, Outcome
@@ -139,3 +140,11 @@ def test_a_dry_run_lets_readers_pass(tmp_path: Path) -> None:
     for effects, status in ((["reads"], "ok"), (["writes"], "denied")):
         here = gateway(tool(effects=effects), workspace=tmp_path, given={"dry": True})
         assert here.pass_through("(probe)").status == status
+
+
+def test_a_key_that_was_sent_is_hidden_in_a_value_but_not_in_ones_own_files(tmp_path: Path) -> None:
+    SENT.learn("k9-very-secret-1234")
+    files(tmp_path, {"a.txt": "It is k9-very-secret-1234.\n"})
+    here = shipped(tmp_path, tool("probe", lambda: {"said": ["k9-very-secret-1234"]}))
+    assert here.pass_through("(probe)").value == {"said": ["[secret]"]}
+    assert here.pass_through('(read-file "a.txt")').value == "It is k9-very-secret-1234.\n"

@@ -664,3 +664,10 @@ def test_a_run_is_found_by_its_key(transcript: Transcript) -> None:
         transcript.append("s", "stimulus", {"turn": "t"}, run=run, key=f"k-{run}")
     assert transcript.runs("s") == 2
     assert [transcript.run_of("s", f"k-{run}") for run in ("r1", "r2", "r3")] == ["r1", "r2", ""]
+
+
+def test_an_event_knows_whether_it_says_the_same(transcript: Transcript) -> None:
+    data = {"text": "a", "n": 1}
+    event = transcript.append("s", "memory", data)
+    assert event.says(data)
+    assert [event.says(other) for other in ({"text": "a"}, {**data, "n": 2}, {})] == [False] * 3
