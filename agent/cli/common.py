@@ -203,7 +203,7 @@ def policy_options(options: Options) -> PolicyOptions:
 def _sources(words: Sequence[str]) -> dict[str, str]:
     if not words:
         return {}
-    from quoth.tools.call.sources import sources_of
+    from quoth.tools.knowledge.sources import sources_of
 
     return sources_of(words)
 

@@ -79,10 +79,13 @@ if TYPE_CHECKING:
     from quoth.tools.call.call import deny as deny
     from quoth.tools.call.call import new_call as new_call
     from quoth.tools.call.context import AuditDetails as AuditDetails
+    from quoth.tools.call.context import CallFailed as CallFailed
     from quoth.tools.call.context import Catalog as Catalog
     from quoth.tools.call.context import Dispatch as Dispatch
+    from quoth.tools.call.context import NestedCall as NestedCall
     from quoth.tools.call.context import Origins as Origins
     from quoth.tools.call.context import Pages as Pages
+    from quoth.tools.call.context import PausableClock as PausableClock
     from quoth.tools.call.context import Planning as Planning
     from quoth.tools.call.context import PreviewCall as PreviewCall
     from quoth.tools.call.context import ProgramRunner as ProgramRunner
@@ -91,10 +94,7 @@ if TYPE_CHECKING:
     from quoth.tools.call.context import ToolContext as ToolContext
     from quoth.tools.call.context import current_context as current_context
     from quoth.tools.call.context import inside_workspace as inside_workspace
-    from quoth.tools.call.deadline import PausableClock as PausableClock
     from quoth.tools.call.keeping import Keeper as Keeper
-    from quoth.tools.call.nested import CallFailed as CallFailed
-    from quoth.tools.call.nested import NestedCall as NestedCall
     from quoth.tools.call.ports import Audit as Audit
     from quoth.tools.call.ports import Gate as Gate
     from quoth.tools.call.question import Question as Question
@@ -210,9 +210,7 @@ _HOMES = {
     "ValueOrigin Verdict allow ask deny new_call",
     "tools.call.context": "AuditDetails Catalog Dispatch Origins Pages Planning "
     "PreviewCall ProgramRunner SavedValues Snapshots ToolContext current_context inside_workspace",
-    "tools.call.deadline": "PausableClock",
     "tools.call.keeping": "Keeper",
-    "tools.call.nested": "CallFailed NestedCall",
     "tools.call.ports": "Audit Gate",
     "tools.call.question": "Question",
     "tools.call.service_types": "Block BlockKind BlockPermission BlockVersion Filed Known "

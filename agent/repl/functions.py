@@ -18,8 +18,7 @@ from typing import Any
 
 from quoth.agent.terminal.output import shown
 from quoth.tools.call.call import ToolResult
-from quoth.tools.call.context import running_context
-from quoth.tools.call.nested import CallFailed
+from quoth.tools.call.context import CallFailed, running_context
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code, show, to_value

@@ -111,7 +111,7 @@ class Interpreter:
 
     def _print_json(self, outcome: EntryOutcome, text: str) -> None:
         """What came of an entry, as a call of the tool ``eval`` would say it."""
-        from quoth.tools.call.nested import CallFailed
+        from quoth.tools.call.context import CallFailed
 
         said: dict[str, Any] = {"status": "ok"}
         if isinstance(error := outcome.error, CallFailed):

@@ -27,7 +27,7 @@ from quoth.neuro.backends.base import (
 )
 from quoth.neuro.backends.providers import NONE, Provider, find_provider
 from quoth.neuro.backends.select import CascadeRun
-from quoth.tools.call.deadline import PausableClock
+from quoth.tools.call.context import PausableClock
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.installing import install_extra
 from quoth.tools.policy.spending import NO_SPENDING, NOTHING, NoRoomError, Spending

@@ -142,7 +142,7 @@ class HostServices(Services):
 def _folders(paths: Mapping[str, str | Path]) -> SourceManager:
     if not paths:
         return NO_SOURCES
-    from quoth.tools.call.sources import FolderSources  # here: few agents have sources
+    from quoth.tools.knowledge.sources import FolderSources  # here: few agents have sources
 
     return FolderSources(paths)
 

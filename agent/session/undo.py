@@ -18,8 +18,8 @@ from typing import Any
 
 from quoth.agent.session.render import call_text
 from quoth.agent.terminal.question import FileDifference, differences, drawn
+from quoth.tools.call.call import Change, Changes
 from quoth.tools.call.keeping import MAX_FILE, kept_by
-from quoth.tools.call.preview import Change, Changes
 from quoth.tools.call.redaction import redact
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError

@@ -18,9 +18,8 @@ from quoth.agent.terminal.forms import laid_out, stands
 from quoth.agent.terminal.input import Answers, answers, edited, named_editor
 from quoth.agent.terminal.output import is_terminal, shown
 from quoth.agent.terminal.question import ASKS, columns, question, words_prompt, words_rows
-from quoth.tools.call.call import Call, Verdict
+from quoth.tools.call.call import Call, Changes, Verdict
 from quoth.tools.call.canonical import arguments
-from quoth.tools.call.preview import Changes
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.decisions import LONGEST_SECONDS, SCOPE_SECONDS

@@ -70,7 +70,7 @@ def importers(name: str) -> set[str]:
 
 def test_only_the_adviser_guesses_names() -> None:
     """difflib is imported by the adviser, and by the two files that show the differences of texts."""
-    assert importers("difflib") == {"tools/errors.py", "call/preview.py", "replay/replay.py"}
+    assert importers("difflib") == {"tools/errors.py", "call/call.py", "replay/replay.py"}
 
 
 def test_an_unknown_tool_names_the_nearest_or_all() -> None:

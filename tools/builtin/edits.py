@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from quoth.tools.call.preview import differing, lines_of
+from quoth.tools.call.call import differing, lines_of
 from quoth.tools.errors import ToolError, nearest
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.text import number_of, short

@@ -5,41 +5,41 @@ The host sets all of it; a model can set none of it. It knows no table and no do
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextvars
 import json
 import math
+import time
 from collections import UserDict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from quoth.tools.call.call import ALLOW, Call, Record, ToolResult, Verdict, deny
-from quoth.tools.call.keeping import KEEPER
+from quoth.tools.call.call import ALLOW, Call, CallPreview, Record, ToolResult, ValueOrigin, Verdict, deny
+from quoth.tools.call.keeping import KEEPER, Keeper
 from quoth.tools.call.redaction import SENT
-from quoth.tools.call.services import NO_PERMISSION, NO_SERVICES, Services
-from quoth.tools.errors import ToolError
-from quoth.tools.lisp.forms import CallForm
+from quoth.tools.call.services import (
+    NO_PERMISSION,
+    NO_SERVICES,
+    KnowledgeBase,
+    MemoryStore,
+    ModelProvider,
+    PermissionBroker,
+    Router,
+    Services,
+    SharedBlocks,
+    SourceManager,
+    Team,
+    WebSearch,
+)
+from quoth.tools.errors import Pending, ToolError
+from quoth.tools.lisp.forms import CallForm, from_model, kebab
 from quoth.tools.registry.values import NoDataError, plain
 
 if TYPE_CHECKING:
-    from quoth.tools.call.call import ValueOrigin
-    from quoth.tools.call.deadline import PausableClock
-    from quoth.tools.call.keeping import Keeper
-    from quoth.tools.call.nested import NestedCall
-    from quoth.tools.call.preview import CallPreview
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
-    from quoth.tools.call.services import (
-        KnowledgeBase,
-        MemoryStore,
-        ModelProvider,
-        PermissionBroker,
-        Router,
-        SharedBlocks,
-        SourceManager,
-        Team,
-        WebSearch,
-    )
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.program.compiler import Program
 
@@ -295,8 +295,6 @@ class ToolContext(Record):
         Raises CallFailed, a ToolError whose ``result`` is the ToolResult, where the call is not ok. While a
         person is asked about it, this body waits. Where no person is there, it ends as pending, and runs from
         its beginning when it is resumed; the calls that it has made then keep their values."""
-        from quoth.tools.call.nested import NestedCall, nested_form  # here: few bodies call a tool
-
         if self.dispatch is None:
             raise ToolError("This context has no door, through which another tool could be called.")
         return NestedCall(nested_form(tool, args, named), self.dispatch)
@@ -381,3 +379,130 @@ def inside_workspace(path: str) -> Verdict:
     except ToolError as error:
         return deny(str(error))
     return ALLOW
+
+
+# A clock for deadlines that stops while a person is asked.
+#
+# It knows seconds only.
+
+
+class PausableClock:
+    """Measures how long something waited for a person's answers. Pauses may overlap."""
+
+    def __init__(self) -> None:
+        self._asking = 0
+        self._since = 0.0
+        self._held = 0.0
+
+    def pause(self) -> None:
+        if not self._asking:
+            self._since = time.monotonic()
+        self._asking += 1
+
+    def go_on(self) -> None:
+        self._asking -= 1
+        if not self._asking:
+            self._held += time.monotonic() - self._since
+
+    @property
+    def held(self) -> float:
+        """Seconds paused so far."""
+        return self._held + (time.monotonic() - self._since if self._asking else 0.0)
+
+
+async def within(future: asyncio.Future[Any], seconds: float, clock: PausableClock | None = None) -> bool:
+    """Wait for ``future`` up to ``seconds``, not counting pauses of ``clock``; whether it is done."""
+    end = time.monotonic() + seconds
+    while True:
+        left = end + (clock.held if clock else 0.0) - time.monotonic()
+        done, _ = await asyncio.wait({future}, timeout=max(0.0, left))
+        if done or left <= 0:
+            return bool(done)
+
+
+# The calls that a body makes of other tools (``ctx.call``): awaited, or waited for in its thread.
+#
+# It knows forms, results and event loops; it must not know contexts, tables or the door.
+
+
+STEP = 0.1  # seconds between two looks of a thread that waits, at which it can be stopped
+ON_THE_LOOP = "This would block the event loop: in an async body write await ctx.call(…), without wait()."
+
+_loop: contextvars.ContextVar[asyncio.AbstractEventLoop | None] = contextvars.ContextVar(
+    "quoth_loop", default=None
+)
+
+
+def use_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Have the calls of a body, in a thread of its own, run in this event loop."""
+    _loop.set(loop)
+
+
+class CallFailed(ToolError):
+    """A call within a body, or a form, did not end well; ``result`` is its ToolResult."""
+
+    def __init__(self, result: ToolResult, sentence: str = "") -> None:
+        super().__init__(sentence or result.message)
+        self.result = result
+
+
+class NestedCall(Awaitable[Any]):
+    """A call of another tool: ``await`` it in an async body, and ``wait()`` for it in any other. Both return
+    the value of the call, and raise CallFailed where it is not ok."""
+
+    def __init__(self, form: CallForm, dispatch: Callable[[CallForm], Awaitable[ToolResult]]) -> None:
+        self.form, self._dispatch = form, dispatch
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        loop = _loop.get()
+        if loop is None or asyncio.get_running_loop() is loop:
+            return self._value().__await__()
+        return asyncio.wrap_future(self._begun(loop)).__await__()  # the body's thread has a loop of its own
+
+    def wait(self) -> Any:
+        """The value, for a body without ``async``; its thread is blocked meanwhile."""
+        loop, here = _loop.get(), asyncio.events._get_running_loop()
+        if here is not None and here is loop:
+            raise ToolError(ON_THE_LOOP)
+        if loop is None:
+            return asyncio.run(self._value())
+        future = self._begun(loop)
+        try:
+            while not future.done():
+                concurrent.futures.wait([future], STEP)
+            return future.result()
+        finally:
+            future.cancel()
+
+    def _begun(self, loop: asyncio.AbstractEventLoop) -> concurrent.futures.Future[Any]:
+        return asyncio.run_coroutine_threadsafe(self._value(), loop)
+
+    async def _value(self) -> Any:
+        result = await self._dispatch(self.form)
+        if result.ok:
+            return result.value
+        if result.status == "pending":
+            raise Pending(result.message)
+        raise CallFailed(result)
+
+
+def nested_form(tool: Any, args: Sequence[Any], named: Mapping[str, Any]) -> CallForm:
+    """The form of a call of a tool, which is its name, its function, or the text of a whole form."""
+    if isinstance(tool, str) and tool.lstrip().startswith("("):
+        from quoth.tools.lisp.reader import read_one  # here: it imports Hy
+
+        tool = from_model(read_one(tool))
+    if isinstance(tool, CallForm):
+        if args or named:
+            raise ToolError(f"{tool} has its arguments already.")
+        return tool
+    if callable(tool):
+        from quoth.tools.registry.function import tool_of  # here: most bodies name a tool
+
+        tool = tool_of(tool).name
+    given = {kebab(name): _argument(value) for name, value in named.items()}
+    return CallForm(kebab(tool), given, tuple(map(_argument, args)))
+
+
+def _argument(value: Any) -> Any:
+    return value if isinstance(value, str | int | float | None) else plain(value)

@@ -10,9 +10,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from quoth.tools.call.call import Call, Decided, EditedCall, GateDecision, ToolResult, Verdict, deny
+from quoth.tools.call.call import (
+    Call,
+    Decided,
+    EditedCall,
+    GateDecision,
+    RemainingQuota,
+    ToolResult,
+    Verdict,
+    deny,
+)
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.errors import Pending, Status
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable

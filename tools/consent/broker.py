@@ -66,7 +66,7 @@ from quoth.tools.storage.database import Store
 from quoth.tools.text import one_line
 
 if TYPE_CHECKING:
-    from quoth.tools.call.preview import Changes
+    from quoth.tools.call.call import Changes
     from quoth.tools.call.question import Question
 
 ELSEWHERE_SECONDS = 0.5  # so often it is looked whether a question was answered elsewhere

@@ -11,10 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, get_args
 
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import Call, Changes
 from quoth.tools.call.canonical import bound_form
 from quoth.tools.call.ports import asks_fact
-from quoth.tools.call.preview import Changes
 from quoth.tools.call.redaction import SECRET, Redactor
 from quoth.tools.consent import plan_approvals as plans
 from quoth.tools.consent.requests import (

@@ -13,10 +13,9 @@ from collections.abc import Mapping
 from io import BufferedReader
 from typing import Any, cast
 
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import Call, Change, Changes, differing, lines_of
 from quoth.tools.call.canonical import arguments, paths_in
 from quoth.tools.call.keeping import NO_FILE
-from quoth.tools.call.preview import Change, Changes, differing, lines_of
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.changes import changes_of
 from quoth.tools.errors import InvalidCallError, ToolError

@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import Call, Change, Changes
 from quoth.tools.call.canonical import arguments
 from quoth.tools.call.context import ToolContext, enter_context
-from quoth.tools.call.preview import Change, Changes
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.execution import brief, offered_to
 from quoth.tools.errors import PERMISSION, InvalidCallError, QuothError

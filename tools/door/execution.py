@@ -17,9 +17,7 @@ from functools import lru_cache
 from queue import SimpleQueue
 from typing import Any
 
-from quoth.tools.call.context import ToolContext, enter_context
-from quoth.tools.call.deadline import PausableClock, within
-from quoth.tools.call.nested import use_loop
+from quoth.tools.call.context import PausableClock, ToolContext, enter_context, use_loop, within
 from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.text import short
 

@@ -15,8 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import Call, Decided, ToolResult, Voice
-from quoth.tools.call.context import ToolContext
-from quoth.tools.call.deadline import PausableClock
+from quoth.tools.call.context import PausableClock, ToolContext
 from quoth.tools.call.ports import (
     Audit,
     CallLog,

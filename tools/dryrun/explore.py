@@ -20,9 +20,8 @@ from typing import Any
 
 import hy
 
-from quoth.tools.call.call import Call, ToolResult, owner
+from quoth.tools.call.call import Call, CallPreview, ToolResult, owner
 from quoth.tools.call.context import SavedValues, ToolContext
-from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.redaction import SECRET
 from quoth.tools.dryrun.call_plan import CallPlan, Event, Note, Planned, Split, make_plan
 from quoth.tools.dryrun.instrument import CHOOSE, NOTE, NotFollowedError, for_dry_run

@@ -23,9 +23,9 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from quoth.tools.call.redaction import SENT, credentials
 from quoth.tools.call.service_types import WebHit
 from quoth.tools.call.services import WebSearch
-from quoth.tools.call.sources import may_read
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
+from quoth.tools.knowledge.sources import may_read
 from quoth.tools.storage.addresses import certificates, web_address
 from quoth.tools.text import excerpt, one_line, short
 from quoth.tools.words import WORD

@@ -31,10 +31,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quoth.tools.call.call import Call, Verdict, ask
+from quoth.tools.call.call import Call, RemainingQuota, Verdict, ask
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Refusal, Reservation
-from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.spending import SECONDS, By, Calendar, Cooldown, Quota, Rule, account_of
 from quoth.tools.registry.tool import HARMLESS, CognitiveTool

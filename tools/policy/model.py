@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
-from quoth.tools.call.canonical import paths_in
-from quoth.tools.call.obeyed import obeyed_parts, repository_made
+from quoth.tools.call.canonical import obeyed_parts, paths_in, repository_made
 from quoth.tools.call.workspace import ELSEWHERE, Elsewhere, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.source import Place

@@ -13,9 +13,8 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import Call, RemainingQuota
 from quoth.tools.call.ports import Refusal, Reservation
-from quoth.tools.call.preview import RemainingQuota
 from quoth.tools.errors import ServerError, StoreError
 from quoth.tools.policy.limits import Counted, CountedLimits, Seen, count_of, length_of, whom
 from quoth.tools.policy.spending import Cooldown, Rule

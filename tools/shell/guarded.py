@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from quoth.tools.call.obeyed import MOST_NAMES, MOST_REPOSITORIES, FoundFiles, look, news
+from quoth.tools.call.canonical import MOST_NAMES, MOST_REPOSITORIES, FoundFiles, look, news
 from quoth.tools.shell.plain_git import IndexReader, common_folders, may_have_links, settings
 from quoth.tools.shell.private_git import PrivateGit, Unusable, reason
 from quoth.tools.shell.view import Boundary, homes, real

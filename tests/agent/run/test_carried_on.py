@@ -207,7 +207,7 @@ def test_the_repl_says_where_another_session_goes_on_and_takes_its_words_apart(t
 
 @pytest.mark.parametrize("seconds", [0.0, 0.05])
 def test_a_clock_that_was_never_held_up_adds_nothing(seconds: float) -> None:
-    from quoth.tools.call.deadline import PausableClock, within
+    from quoth.tools.call.context import PausableClock, within
 
     async def go() -> tuple[bool, bool]:
         never: asyncio.Future[None] = asyncio.get_running_loop().create_future()

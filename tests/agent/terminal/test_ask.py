@@ -13,8 +13,7 @@ from words import form, tool
 
 from quoth.agent.terminal.ask import AskTerminal
 from quoth.agent.terminal.forms import stands
-from quoth.tools.call.call import ArgumentOrigin, Call
-from quoth.tools.call.preview import Change, Changes
+from quoth.tools.call.call import ArgumentOrigin, Call, Change, Changes
 from quoth.tools.consent.requests import Decision
 from quoth.tools.registry.table import CognitiveTool
 

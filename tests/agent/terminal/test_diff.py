@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quoth.agent.terminal.question import FileDifference, differences, drawn
-from quoth.tools.call.preview import Change, Changes
+from quoth.tools.call.call import Change, Changes
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.parameters import Param

@@ -9,8 +9,8 @@ import pytest
 from sentences import CANNOT_BE_READ, HAS_MORE_THAN
 from words import files
 
-from quoth.tools.call import obeyed
-from quoth.tools.call.obeyed import look, news, obeyed_parts, repository_made
+from quoth.tools.call import canonical
+from quoth.tools.call.canonical import look, news, obeyed_parts, repository_made
 
 OBEYED = (
     *(".envrc", ".vscode/tasks.json", ".github/workflows/x.yml", "sub/.idea/x", ".git", "a/.hidden/b/c"),
@@ -99,18 +99,18 @@ def test_a_folder_that_is_moved_brings_its_files(tmp_path: Path) -> None:
 
 def test_what_is_not_looked_at_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files(tmp_path, {f"{number}/x": "" for number in range(10)})
-    monkeypatch.setattr(obeyed, "MOST_NAMES", 12)
+    monkeypatch.setattr(canonical, "MOST_NAMES", 12)
     assert look(tmp_path).missed == f"the workspace {HAS_MORE_THAN} 12 names"
     monkeypatch.undo()
     assert look(tmp_path).missed == ""
     files(tmp_path, {f"{number}/.git": "" for number in range(10)})
-    monkeypatch.setattr(obeyed, "MOST_REPOSITORIES", 9)
+    monkeypatch.setattr(canonical, "MOST_REPOSITORIES", 9)
     assert look(tmp_path).missed == f"the workspace {HAS_MORE_THAN} 9 repositories"
-    monkeypatch.setattr(obeyed, "MOST_REPOSITORIES", 10)
+    monkeypatch.setattr(canonical, "MOST_REPOSITORIES", 10)
     assert look(tmp_path).missed == ""
-    monkeypatch.setattr(obeyed, "MOST_NAMES", 30)  # ten folders, each with two files
+    monkeypatch.setattr(canonical, "MOST_NAMES", 30)  # ten folders, each with two files
     assert look(tmp_path).missed == ""
-    monkeypatch.setattr(obeyed, "MOST_NAMES", 29)
+    monkeypatch.setattr(canonical, "MOST_NAMES", 29)
     assert look(tmp_path).missed == f"the workspace {HAS_MORE_THAN} 29 names"
     if os.getuid():
         (tmp_path / "1").chmod(0)

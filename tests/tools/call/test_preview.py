@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quoth.tools.call.preview import COMPARED, differing, lines_of
+from quoth.tools.call.call import COMPARED, differing, lines_of
 
 
 @pytest.mark.parametrize(

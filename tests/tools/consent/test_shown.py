@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from words import files, form, tool
 
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import Call, Change
 from quoth.tools.call.keeping import NO_FILE
-from quoth.tools.call.preview import Change
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.shown import (
     UNREADABLE,

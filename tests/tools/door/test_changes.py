@@ -11,8 +11,7 @@ import pytest
 from sentences import DOES_NOT_CONTAIN_THAT_TEXT, IS_OUTSIDE_THE_WORKSPACE, THERE_IS_NO_FILE
 from words import complaint, form, gateway, load, tool
 
-from quoth.tools.call.call import Call
-from quoth.tools.call.preview import Change, Changes
+from quoth.tools.call.call import Call, Change, Changes
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door import changes as room
 from quoth.tools.door.changes import changes_of

@@ -10,9 +10,8 @@ import pytest
 from sentences import IT_ASKS_FIRST, IT_DEPENDS_ON, IT_WRITES_FILES
 from words import Spy, files, gateway, tool
 
-from quoth.tools.call.call import ALLOW, Verdict, ask, deny, new_call
+from quoth.tools.call.call import ALLOW, CallPreview, Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.call.preview import CallPreview
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.inner import preview_call
 from quoth.tools.lisp.forms import CallForm

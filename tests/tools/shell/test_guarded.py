@@ -51,7 +51,7 @@ def test_a_link_in_git_s_folder_counts_where_it_leads_into_the_workspace(tmp_pat
 
 def test_what_was_not_looked_at_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shop = files(tmp_path, {"a": "x", "b": "x", "c": "x"})
-    monkeypatch.setattr("quoth.tools.call.obeyed.MOST_NAMES", 1)
+    monkeypatch.setattr("quoth.tools.call.canonical.MOST_NAMES", 1)
     assert unguarded(shop, copies=True).startswith(
         "not every repository in this workspace can be protected ("
     )

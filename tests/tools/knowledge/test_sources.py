@@ -9,8 +9,8 @@ from sentences import CANNOT_BE_OPENED, IS_A_BINARY_FILE_OF, IS_NOT_UTF_8_TEXT, 
 from words import Gateway, complaint, files, shipped
 
 from quoth import Agent, HostServices, Services
-from quoth.tools.call.sources import FolderSources, sources_of
 from quoth.tools.errors import UsageError
+from quoth.tools.knowledge.sources import FolderSources, sources_of
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_what_cannot_be_read_is_told(opened: Path, words: str, status: str, sent
 
 
 def test_a_file_that_is_too_large_is_told(opened: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quoth.tools.call.sources.MAX_BYTES", 10)
+    monkeypatch.setattr("quoth.tools.knowledge.sources.MAX_BYTES", 10)
     result = reading(opened).pass_through('(sources "read" "manual/install.org")')
     assert result.message == "manual/install.org is larger than 10 bytes."
 
