@@ -19,7 +19,7 @@ from quoth.neuro.reading.result import Fault, Passed
 from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.param_types import TEXTS
+from quoth.tools.registry.param_types import TEXTS, takes_text
 from quoth.tools.registry.parameters import CONFIDENCE, Param
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.safe_regex import compiled
@@ -156,7 +156,7 @@ def _named(tool: CognitiveTool, rest: str) -> dict[str, Any] | None:
 
 def _value(param: Param, word: str) -> Any:
     """The value a word spells: a text stands for itself, anything else is JSON where it can be."""
-    if param.type in TEXTS and not word.startswith('"'):
+    if takes_text(param.type) and not word.startswith('"'):
         return word
     try:
         return json.loads(word)

@@ -15,7 +15,7 @@ from words import tool
 
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
-from quoth.tools.registry.param_types import WorkspacePath, has_json, has_paths, portable
+from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.tool import COSTS, EFFECTS, CognitiveTool
 
 NAMES = ["a", "b", "of-it", "json", "x2"]  # few, so that calls hit them
@@ -102,8 +102,6 @@ def a_type(chance: Random, depth: int = 2) -> Any:
 def a_spec(chance: Random) -> dict[str, Any]:
     """The spec of a parameter."""
     kind = a_type(chance)
-    while has_paths(kind) and has_json(portable(kind)):  # no tool can have such a type
-        kind = a_type(chance)
     spec: dict[str, Any] = {"type": kind, "doc": chance.choice(TEXTS), "secret": chance.random() < 0.2}
     spec["role"] = chance.choice(["", "destination", "content"])
     if kind in (str, int) and chance.random() < 0.5:

@@ -22,7 +22,7 @@ from quoth.tools.call.workspace import ELSEWHERE, Workspace
 from quoth.tools.errors import InvalidCallError, ToolError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
-from quoth.tools.registry.param_types import WorkspacePath, with_paths
+from quoth.tools.registry.param_types import WorkspacePath, paths_at, with_paths
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.storage.paths import is_missing
 from quoth.tools.text import excerpt, file_name
@@ -42,6 +42,11 @@ def paths_in(value: Any) -> Iterator[str]:
     elif isinstance(value, (list, tuple, Mapping)):
         for item in value.values() if isinstance(value, Mapping) else value:
             yield from paths_in(item)
+
+
+def paths_of(tool: CognitiveTool, args: Mapping[str, Any]) -> list[str]:
+    """The paths in the arguments whose types contain some."""
+    return [path for param in tool.path_params for path in paths_at(param.type, args.get(param.name))]
 
 
 def resolved(
@@ -94,7 +99,7 @@ def as_written(tool: CognitiveTool, args: Mapping[str, Any]) -> tuple[str, ...]:
         f":{param.name} was written {print_string(path.written)}"
         for param in tool.path_params
         if not param.secret
-        for path in paths_in(args.get(param.name))
+        for path in paths_at(param.type, args.get(param.name))
         if isinstance(path, WorkspacePath) and path.written != path
     )
 
@@ -106,9 +111,14 @@ def is_path(name: str, value: Any) -> bool:
 
 
 def path_arguments(tool: CognitiveTool, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are paths, by their type, or by ``is_path`` where they have none."""
-    typed = {param.name for param in tool.path_params}
-    return {name: value for name, value in args.items() if name in typed or is_path(name, value)}
+    """The arguments that are paths, by their type, or by ``is_path`` where they have none; of another value
+    the paths in it."""
+    typed = {param.name: param.type for param in tool.path_params}
+    return {
+        name: value if isinstance(value, str) else paths_at(typed[name], value)
+        for name, value in args.items()
+        if name in typed or is_path(name, value)
+    }
 
 
 def touched(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> list[str]:

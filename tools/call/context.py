@@ -15,6 +15,7 @@ from collections import UserDict
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from quoth.tools.call.call import ALLOW, Call, CallPreview, Record, ToolResult, ValueOrigin, Verdict, deny
@@ -372,7 +373,7 @@ def enter_context(context: ToolContext) -> contextvars.Context:
 # Knows the workspace of the running call and nothing of rules.
 
 
-def inside_workspace(path: str) -> Verdict:
+def inside_workspace(path: str | Path) -> Verdict:
     """A guard that allows a ``path`` inside the workspace and denies any other with the reason."""
     try:
         current_context().workspace.resolve(path)

@@ -62,8 +62,9 @@ class Workspace:
         self.protected = (*map(_shared, protected), *self._secret)
         self._seen: dict[tuple[str, Path], bytes] = {}  # digests, by reader and file, the latest at the end
 
-    def locate(self, path: str) -> Path:
+    def locate(self, path: str | Path) -> Path:
         """The real path of ``path``, which is relative to the root. Raises ToolError for an invalid path."""
+        path = os.fspath(path)
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
         if self._leads_straight(path):
@@ -93,7 +94,7 @@ class Workspace:
             return False
         return True
 
-    def resolve(self, path: str) -> Path:
+    def resolve(self, path: str | Path) -> Path:
         """The real path of ``path``. Raises ToolError when it is outside the workspace, or when a path
         that the policy has judged now leads elsewhere."""
         real = self.locate(path)
@@ -101,7 +102,7 @@ class Workspace:
             raise ToolError(f"{written(path)} is outside the workspace {self.root}.")
         return self.unmoved(path, real)
 
-    def unmoved(self, path: str, real: Path) -> Path:
+    def unmoved(self, path: str | Path, real: Path) -> Path:
         """Return ``real``. Raises ToolError when ``path`` was resolved before and led elsewhere then."""
         now = self.spelling(real)
         if isinstance(path, WorkspacePath) and now != path:
@@ -150,7 +151,7 @@ class Workspace:
         """Whether a path, also outside the workspace, leads to a file that cannot even be read."""
         return real_path(path.expanduser()) in self._secret
 
-    def open_read(self, path: str) -> BinaryIO:
+    def open_read(self, path: str | Path) -> BinaryIO:
         """Open a regular file for reading. Raises ToolError with the reason."""
         real, path = self.resolve(path), written(path)
         if real == self.root:
@@ -209,7 +210,7 @@ class Workspace:
 
     def write(
         self,
-        path: str,
+        path: str | Path,
         data: bytes,
         *,
         before: bytes | None = None,
@@ -225,20 +226,20 @@ class Workspace:
         links are broken, because the file's other name may lie outside the workspace or under a stricter
         rule. What the file held is given to the keeper of the running call first.
         """
-        real, path = self.resolve(path), written(path)
+        real, name = self.resolve(path), written(path)
         if real == self.root or real.is_dir():
-            raise ToolError(f"{path} is a folder.")
-        if path.endswith("/"):
-            raise ToolError(f"{path} names a folder; name a file in it.")
-        self._require_open_to_tools(path, real)
+            raise ToolError(f"{name} is a folder.")
+        if name.endswith("/"):
+            raise ToolError(f"{name} names a folder; name a file in it.")
+        self._require_open_to_tools(name, real)
         known = self._seen.get((reader, real)) if before is None else hashlib.sha256(before).digest()
         lost: list[str] = []
         made: list[str] = []
         try:
-            with self._alone(path, real), self._parent(real, made) as parent:
-                found = writable(path, real.name, parent)
+            with self._alone(name, real), self._parent(real, made) as parent:
+                found = writable(name, real.name, parent)
                 if found is None and before:
-                    raise ToolError(_changed(path))
+                    raise ToolError(_changed(name))
                 wanted = known if found is not None else b"" if before is not None else None
                 new = 0o666 if mode is None else mode
                 old = new if found is None else stat.S_IMODE(found.st_mode) & 0o777
@@ -252,25 +253,25 @@ class Workspace:
                 def sure() -> bool:
                     if is_held(flight_lock(real)):
                         raise ToolError(
-                            f"{path} is a flight plan that is being flown; no tool can change it meanwhile."
+                            f"{name} is a flight plan that is being flown; no tool can change it meanwhile."
                         )
                     keeps = KEEPER.get() is not None
                     if wanted is None and not keeps:
                         return True
                     there = held(real.name, parent, whole=keeps)
                     if wanted not in (None, b"" if there is None else there.digest):
-                        raise ToolError(_changed(path))
+                        raise ToolError(_changed(name))
                     after = hashlib.sha256(data).digest()
                     _keep(FileWrite(self.root, self.spelling(real), there, after, old, len(made)), say)
                     return True
 
                 replace_in(parent, real.name, [data], old, keep, sure)
         except OSError as error:
-            raise ToolError(self._failure(path, real, error)) from None
+            raise ToolError(self._failure(name, real, error)) from None
         if reader:
             self._saw((reader, real), data)
         for what in lost:
-            say(f"{path} {what}.")
+            say(f"{name} {what}.")
         return found is None
 
     def remove(self, path: str, before: bytes) -> None:
@@ -345,7 +346,7 @@ class Workspace:
         finally:
             os.close(descriptor)
 
-    def _failure(self, path: str, real: Path, error: OSError) -> str:
+    def _failure(self, path: str | Path, real: Path, error: OSError) -> str:
         if isinstance(error, FileNotFoundError):
             siblings: list[str] = []
             with contextlib.suppress(OSError):
@@ -355,7 +356,7 @@ class Workspace:
             return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
         return f"{path}: {_why(error)}."
 
-    def walk(self, path: str, *, all: bool = False, ignored: Ignored | None = None) -> Iterator[Path]:
+    def walk(self, path: str | Path, *, all: bool = False, ignored: Ignored | None = None) -> Iterator[Path]:
         """The regular files under a folder (or the file itself), sorted, without hidden folders, links and
         secret files; unless ``all`` are wanted, also without what .gitignore names, which is counted in
         ``ignored``, and the SKIPPED folders."""
@@ -395,7 +396,8 @@ def _why(error: BaseException) -> str:
 class Elsewhere(Workspace):
     """The folder of another machine: its paths are only spelt, for its files and links are unknown here."""
 
-    def locate(self, path: str) -> Path:
+    def locate(self, path: str | Path) -> Path:
+        path = os.fspath(path)
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
         outside = "/" if path.startswith("~") else ""  # a home is outside of every workspace

@@ -14,7 +14,7 @@ from io import BufferedReader
 from typing import Any, cast
 
 from quoth.tools.call.call import Call, Change, Changes, differing, lines_of
-from quoth.tools.call.canonical import arguments, paths_in
+from quoth.tools.call.canonical import arguments, paths_of
 from quoth.tools.call.keeping import NO_FILE
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.changes import changes_of
@@ -51,10 +51,9 @@ def _is_bound(tool: CognitiveTool) -> bool:
 def replaced(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
     """What the files hold now that a call with these arguments would replace, by path."""
     found = {}
-    for param in tool.path_params if _is_bound(tool) else ():
-        for path in paths_in(args.get(param.name)):
-            with contextlib.suppress(ToolError):
-                found[workspace.spelling(workspace.resolve(path))] = digest_of(path, workspace)
+    for path in paths_of(tool, args) if _is_bound(tool) else ():
+        with contextlib.suppress(ToolError):
+            found[workspace.spelling(workspace.resolve(path))] = digest_of(path, workspace)
     return found
 
 
@@ -71,10 +70,9 @@ def digest_of(path: str, workspace: Workspace) -> str:
 
 def _paths(tool: CognitiveTool, call: Call, workspace: Workspace) -> list[str]:
     try:
-        args = arguments(tool, call.form, workspace)
+        return paths_of(tool, arguments(tool, call.form, workspace))
     except InvalidCallError:
         return []
-    return [path for param in tool.path_params for path in paths_in(args.get(param.name))]
 
 
 def _lines(change: Change) -> str:

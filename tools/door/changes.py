@@ -33,7 +33,7 @@ class ReadOnly(Workspace):
     def saw(self, reader: str, path: str, data: bytes) -> None:
         return
 
-    def write(self, path: str, data: bytes, **more: Any) -> bool:
+    def write(self, path: str | Path, data: bytes, **more: Any) -> bool:
         raise InvalidCallError("nothing is written while a question is prepared")
 
     def remove(self, path: str, before: bytes) -> None:
@@ -47,7 +47,7 @@ def changes_of(tool: CognitiveTool, call: Call, workspace: Workspace) -> Changes
     if find is None or PERMISSION in call.form.args:
         return None
     try:
-        args = tool.python_values(arguments(tool, call.form, workspace))
+        args = tool.python_values(arguments(tool, call.form, workspace), workspace.root)
         context = ToolContext(ReadOnly(workspace), user=call.user, session=call.session, tool=tool.name)
         given = offered_to(find, {"call": call, "ctx": context}, args)
         found = _within(SECONDS, lambda: list(_files(enter_context(context).run(lambda: find(**given)))))

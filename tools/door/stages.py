@@ -12,6 +12,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from quoth.tools.call.call import (
@@ -23,7 +24,7 @@ from quoth.tools.call.call import (
     ask,
     deny,
 )
-from quoth.tools.call.canonical import as_written, checked, paths_in
+from quoth.tools.call.canonical import as_written, checked, paths_of
 from quoth.tools.call.context import Planning
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.redaction import SENT, Redactor
@@ -45,6 +46,7 @@ from quoth.tools.errors import (
 )
 from quoth.tools.policy.limits import changes_nothing, is_of_own_files, only_reads
 from quoth.tools.registry.code_version import place_of_error, users_traceback
+from quoth.tools.registry.param_types import paths_at
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 from quoth.tools.registry.values import UNKNOWN, NoDataError, plain
 
@@ -60,7 +62,7 @@ async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
     if tool.name == PROGRAMS:
         planning.enters(state.call)
         return None
-    paths = [str(path) for param in tool.path_params for path in paths_in(state.args.get(param.name))]
+    paths = [*map(str, paths_of(tool, state.args))]
     operation = state.args.get("operation") if tool.ships else None
     if operation in LOOKING or (operation is None and changes_nothing(tool)):
         return _reads(planning, state, paths)
@@ -217,7 +219,7 @@ def _stays_inside(state: CallState) -> Verdict:
         value = state.args.get(param.name)
         if value is UNKNOWN and param.outside:
             found = ask(f":{param.name} is not known, and it may lead outside the workspace")
-        for path in () if value is UNKNOWN else paths_in(value):
+        for path in paths_at(param.type, value):
             try:
                 state.context.workspace.resolve(path)
             except ToolError as error:
@@ -318,7 +320,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
             from quoth.tools.door.after import after_writes  # here: few have such programs
 
             await after_writes(door, state)
-        value = data_of(tool, made)
+        value = data_of(tool, made, state.context.workspace.root)
         if not is_of_own_files(tool):
             value = SENT.data(value)
         if left := state.reservation.left:
@@ -346,19 +348,19 @@ def _told(door: Parts, state: CallState, error: BaseException) -> str:
     return f"{brief(error)}, at {place}" if place else brief(error)
 
 
-def data_of(tool: CognitiveTool, made: Any) -> Any:
+def data_of(tool: CognitiveTool, made: Any, root: Path) -> Any:
     """What a body returned as plain data. Raises ToolError if it is none, or not what the tool declares."""
     if tool.returns is not None:
         tool.returns.check(tool.name, made)
     try:
-        return plain(made)
+        return plain(made, root=root)
     except NoDataError as error:
         raise ToolError(f"{tool.name} returned {error.sentence}") from None
 
 
 def bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dict[str, Any]:
     """The keyword arguments that a guard or body accepts: the call's arguments, ``call`` and ``ctx``."""
-    args = state.known_tool.python_values(state.args)
+    args = state.known_tool.python_values(state.args, state.context.workspace.root)
     return offered_to(function, {"call": state.call, "ctx": state.context, **more}, args)
 
 
@@ -404,6 +406,5 @@ def require_unmoved(state: CallState) -> None:
     if state.known_tool.remote:
         return  # its worker looks
     workspace = state.context.workspace
-    for param in state.known_tool.path_params:
-        for path in paths_in(state.args.get(param.name)):
-            workspace.unmoved(path, workspace.locate(path))
+    for path in paths_of(state.known_tool, state.args):
+        workspace.unmoved(path, workspace.locate(path))

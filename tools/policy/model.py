@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
-from quoth.tools.call.canonical import obeyed_parts, paths_in, repository_made
+from quoth.tools.call.canonical import obeyed_parts, paths_of, repository_made
 from quoth.tools.call.workspace import ELSEWHERE, Elsewhere, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.source import Place
@@ -21,7 +21,6 @@ from quoth.tools.policy.spending import Cooldown, Quota
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.registry.values import UNKNOWN
 from quoth.tools.text import file_name
 
 WRITING = frozenset(("writes", "deletes"))
@@ -41,22 +40,18 @@ def obeyed_in(args: Mapping[str, Any], facts: EvaluationContext) -> Iterator[Obe
     """The paths of a call that others obey, once for each part that has them do so."""
     if WRITING.isdisjoint(facts.tool.effects):
         return
-    for param in facts.tool.path_params:
-        value = args.get(param.name)
-        for path in () if value is UNKNOWN else paths_in(value):
-            try:
-                place = facts.trail(path)
-            except ToolError:
-                continue  # such a call is refused
-            if place is None or not isinstance(path, WorkspacePath):
-                continue
-            for number in obeyed_parts(place.parts):
-                yield Obeyed(path, number, f"other programs obey {file_name(place.parts[number])}")
-            if folder := repository_made(facts.workspace.root, place.parts):
-                why = (
-                    f"git runs what the settings of {folder} say, and {file_name(path)} makes it a repository"
-                )
-                yield Obeyed(path, len(place.parts) - 1, why)
+    for path in paths_of(facts.tool, args):
+        try:
+            place = facts.trail(path)
+        except ToolError:
+            continue  # such a call is refused
+        if place is None or not isinstance(path, WorkspacePath):
+            continue
+        for number in obeyed_parts(place.parts):
+            yield Obeyed(path, number, f"other programs obey {file_name(place.parts[number])}")
+        if folder := repository_made(facts.workspace.root, place.parts):
+            why = f"git runs what the settings of {folder} say, and {file_name(path)} makes it a repository"
+            yield Obeyed(path, len(place.parts) - 1, why)
 
 
 def names_all(

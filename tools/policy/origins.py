@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from quoth.tools.call.call import ValueOrigin, Verdict
-from quoth.tools.call.canonical import paths_in
+from quoth.tools.call.canonical import paths_of
 from quoth.tools.call.redaction import redact
 from quoth.tools.errors import ToolError
 from quoth.tools.origin.leaves import leaves, links_of
@@ -21,6 +21,7 @@ from quoth.tools.origin.links import links
 from quoth.tools.policy.limits import IN_WORDS, by_effects, changes_nothing
 from quoth.tools.policy.model import CAREFUL
 from quoth.tools.policy.predicates import ANOTHER, EvaluationContext, Noted, Predicate, Truth
+from quoth.tools.registry.param_types import paths_at
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.roles import (
     SENDING,
@@ -103,8 +104,7 @@ def is_shown(facts: EvaluationContext) -> bool:
     page."""
     if not SENDING.isdisjoint(facts.tool.effects):
         return True
-    paths = (facts.call.form.args.get(param.name) for param in facts.tool.path_params)
-    return any(path.lower().endswith(PAGES) for value in paths for path in paths_in(value))
+    return any(path.lower().endswith(PAGES) for path in paths_of(facts.tool, facts.call.form.args))
 
 
 def of_links(predicate: Predicate) -> Predicate:
@@ -190,13 +190,15 @@ def _destinations_in(
             paths = (one for one in leaves(value) if _is_path(one) and _leads_outside(one, facts))
             places = list(dict.fromkeys([*places, *paths, *_named_in(value)]))
     elif named.outside:
-        places = [path for path in paths_in(value) if _leads_outside(path, facts)]
+        places = [path for path in paths_at(param.type, value) if _leads_outside(path, facts)]
     elif named.assumed:
         inside = (link.text for link in links_of(value, shown=True) if link.kind != "path")
         assumed = (one for one in _assumed_in(value) if not _is_path(one) or _leads_outside(one, facts))
         places = list(dict.fromkeys([*inside, *assumed]))
     else:
-        places = list(dict.fromkeys([*keys_in(value, fields_of(param)), *leaves(value)]))
+        usual = [] if named.why == "declared" else paths_at(param.type, value)
+        places = [one for one in leaves(value) if one not in usual or _leads_outside(one, facts)]
+        places = list(dict.fromkeys([*keys_in(value, fields_of(param)), *places]))
     for place in places:
         origin = origin_of(place, facts)
         if origin is None:

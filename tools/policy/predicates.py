@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from quoth.tools.call.call import Call
-from quoth.tools.call.canonical import paths_in, workspace_of
+from quoth.tools.call.canonical import workspace_of
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.policy.spending import account_of
-from quoth.tools.registry.param_types import WorkspacePath, with_paths
+from quoth.tools.registry.param_types import WorkspacePath, paths_at, with_paths
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.registry.values import UNKNOWN
@@ -472,10 +472,10 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
 
 def paths_of_call(args: Mapping[str, Any], tool: CognitiveTool) -> list[Any]:
     """Each path that a call names; what is no text stands for one that is not known."""
-    typed = {param.name for param in tool.path_params}
+    typed = {param.name: param.type for param in tool.path_params}
     values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
-    for name in typed & args.keys():
-        values += [_unknown_path(tool, name)] if args[name] is UNKNOWN else paths_in(args[name])
+    for name in typed.keys() & args.keys():
+        values += [_unknown_path(tool, name)] if args[name] is UNKNOWN else paths_at(typed[name], args[name])
     return values
 
 

@@ -9,6 +9,7 @@ import re
 import typing
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import DefinitionError, InvalidCallError, ToolError, did_you_mean, nearest
@@ -269,16 +270,20 @@ def validate(
     return values
 
 
-def python_values(tool: str, params: Sequence[Param], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments for a guard or body: of each type of Python its value, made of the call's JSON data.
-    Raises InvalidCallError for data that only the type itself refuses."""
-    made, faults = _made(params, values)
+def python_values(
+    tool: str, params: Sequence[Param], values: Mapping[str, Any], root: Path | None = None
+) -> dict[str, Any]:
+    """The arguments for a guard or body: of each type of Python its value, made of the call's JSON data; a
+    Path is below ``root``. Raises InvalidCallError for data that only the type itself refuses."""
+    made, faults = _made(params, values, root)
     if faults:
         raise InvalidCallError(_sentence(tool, faults))
     return made
 
 
-def _made(params: Iterable[Param], values: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _made(
+    params: Iterable[Param], values: Mapping[str, Any], root: Path | None = None
+) -> tuple[dict[str, Any], list[str]]:
     """The arguments with the values of types of Python, and the faults of those that have none."""
     made, faults = dict(values), list[str]()
     for param in params:
@@ -286,7 +291,7 @@ def _made(params: Iterable[Param], values: Mapping[str, Any]) -> tuple[dict[str,
         if param.own is None or data is None or data is UNKNOWN:
             continue
         try:
-            made[param.name] = param.own_type.value_of(data)
+            made[param.name] = param.own_type.value_of(data, root if param.holds_paths else None)
         except ValueError as error:
             faults += _own_faults(_told(error), param, data)
     return made, faults

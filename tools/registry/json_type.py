@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Container, Iterator, Mapping
+from itertools import repeat
 from typing import Any, ClassVar
 
 from quoth.tools.errors import DefinitionError, ToolError
@@ -73,6 +75,37 @@ def as_given(core: Any) -> Any:
 
 def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
     check(value)
+    return value
+
+
+PATHS = ("path", "workspace-path")  # the formats of pathlib's Path and of WorkspacePath
+BOUND_PATHS = ("file-path", "directory-path")  # of paths that pydantic itself looks for
+_INNER = ("items", "prefixItems", "anyOf", "oneOf", "additionalProperties", "propertyNames")
+
+
+def nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """A JSON Schema and all that are in it."""
+    if isinstance(schema, Mapping):
+        yield schema
+        schema = [*map(schema.get, _INNER), *(schema.get("properties") or {}).values()]
+    for inner in schema if isinstance(schema, list) else ():
+        yield from nodes(inner)
+
+
+def with_texts(schema: Any, value: Any, formats: Container[str], change: Callable[[str], str]) -> Any:
+    """``value`` with ``change`` applied to each text that has one of the formats by its schema."""
+    for branch in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+        value = with_texts(branch, value, formats, change)
+    if isinstance(value, str) and schema.get("format") in formats:
+        return change(value)
+    if isinstance(value, list):
+        first, rest = schema.get("prefixItems") or (), schema.get("items") or {}
+        kinds = (*first, *repeat(rest, len(value) - len(first)))
+        return [with_texts(kind, item, formats, change) for kind, item in zip(kinds, value, strict=False)]
+    if isinstance(value, Mapping):
+        more = schema.get("additionalProperties")
+        known = defaultdict(lambda: more if isinstance(more, dict) else {}, schema.get("properties") or {})
+        return {name: with_texts(known[name], item, formats, change) for name, item in value.items()}
     return value
 
 
@@ -149,7 +182,7 @@ _NAMES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool
 
 FORMATS = {
     "date": "date", "date-time": "datetime", "time": "time", "duration": "timedelta", "uuid": "UUID",
-    "decimal": "Decimal", "base64": "base64",
+    "decimal": "Decimal", "base64": "base64", **dict.fromkeys(PATHS, "path"),
 }  # fmt: skip
 
 

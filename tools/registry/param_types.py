@@ -6,16 +6,16 @@ and its bounds are known there by their JSON Schema. Must not know parameters or
 
 from __future__ import annotations
 
-import contextlib
 import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import Code, print_value
-from quoth.tools.registry.json_type import JsonType, in_short, json_type, words
+from quoth.tools.registry.json_type import PATHS, JsonType, in_short, json_type, nodes, with_texts, words
 from quoth.tools.text import file_name
 
 
@@ -34,12 +34,20 @@ class WorkspacePath(str):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        return handler(str)
+        return {
+            "type": "function-after",
+            "function": {"type": "no-info", "function": cls},
+            "schema": handler(str),
+        }
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:
+        return {"type": "string", "format": "workspace-path"}
 
 
-def written(path: str) -> str:
+def written(path: str | Path) -> str:
     """The path as it was originally written, for a sentence: a line feed in it is an escape."""
-    return file_name(path.written if isinstance(path, WorkspacePath) else path)
+    return file_name(path.written if isinstance(path, WorkspacePath) else str(path))
 
 
 PLAIN: dict[Any, str] = {kind: kind.__name__ for kind in (str, int, float, bool, list, dict)}
@@ -50,43 +58,54 @@ Mode = typing.Literal["validation", "serialization"]
 UNIONS = (typing.Union, types.UnionType)
 
 
+def takes_text(hint: Any) -> bool:
+    """Whether a type takes any text, by its JSON Schema."""
+    if is_json(hint):
+        return any(node.get("type") == "string" for node in (hint.schema, *hint.schema.get("anyOf", ())))
+    return hint in TEXTS
+
+
 def has_paths(hint: Any) -> bool:
-    """Whether a type is or contains WorkspacePath."""
-    return hint is WorkspacePath or any(has_paths(arg) for arg in typing.get_args(hint))
+    """Whether a type is or contains a path."""
+    if is_json(hint):
+        return any(node.get("format") in PATHS for node in nodes(hint.schema))
+    return hint in (WorkspacePath, Path) or any(map(has_paths, typing.get_args(hint)))
 
 
 def hides_paths(hint: Any) -> bool:
-    """Whether a type has paths where they are not resolved: in a dictionary's keys or a class's fields."""
-    pending = [hint]
-    known: set[type] = set()
-    while pending:
-        kind = pending.pop()
-        args = typing.get_args(kind)
-        pending += args
-        if typing.get_origin(kind) is dict and has_paths(args[0]):
-            return True
-        if isinstance(kind, type) and kind not in known and kind not in PLAIN and not is_json(kind):
-            known.add(kind)  # it may have itself inside
-            with contextlib.suppress(NameError, TypeError):  # nothing is known of a name that is not found
-                inner = list(typing.get_type_hints(kind).values())
-                if any(map(has_paths, inner)):
-                    return True
-                pending += inner
-    return False
+    """Whether a portable type has paths where they are not resolved: as keys of a dictionary."""
+    if is_json(hint):
+        names = (node.get("propertyNames") for node in nodes(hint.schema))
+        return any(node.get("format") in PATHS for name in names for node in nodes(name))
+    return any(map(hides_paths, typing.get_args(hint)))
 
 
 def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
-    """``value`` with ``change`` applied to each path in it; ``hint`` is its type."""
+    """``value`` with ``change`` applied to each path in it that is not a WorkspacePath; ``hint`` is its
+    type."""
+    return _changed(hint, value, lambda path: path if isinstance(path, WorkspacePath) else change(path))
+
+
+def paths_at(hint: Any, value: Any) -> list[str]:
+    """The paths in a value; ``hint`` is its type."""
+    found: dict[str, str] = {}
+    _changed(hint, value, lambda path: found.setdefault(path, path))
+    return list(found)
+
+
+def _changed(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
     if hint is WorkspacePath:
-        return change(value) if isinstance(value, str) and not isinstance(value, WorkspacePath) else value
+        return change(value) if isinstance(value, str) else value
+    if is_json(hint):
+        return with_texts(hint.schema, value, PATHS, change)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is list and isinstance(value, (list, tuple)):
-        return [with_paths(args[0], item, change) for item in value]
+        return [_changed(args[0], item, change) for item in value]
     if origin is dict and isinstance(value, Mapping):
-        return {name: with_paths(args[1], item, change) for name, item in value.items()}
+        return {name: _changed(args[1], item, change) for name, item in value.items()}
     if origin in (*UNIONS, typing.Annotated):
         for arg in args:
-            value = with_paths(arg, value, change)
+            value = _changed(arg, value, change)
     return value
 
 
@@ -116,7 +135,7 @@ def type_name(hint: Any, path: str = "path", *, docs: bool = False) -> str:
 # Types of Python's library that Hy knows by name, and the modules they are from.
 STOCK_TYPES = {
     "date": "datetime", "datetime": "datetime", "time": "datetime", "timedelta": "datetime",
-    "Decimal": "decimal", "UUID": "uuid",
+    "Decimal": "decimal", "UUID": "uuid", "Path": "pathlib",
 }  # fmt: skip
 
 
@@ -152,6 +171,8 @@ def portable(hint: Any, mode: Mode = "validation") -> Any:
     or one that cannot be checked by it."""
     hint = unnamed(hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Path:
+        return WorkspacePath
     if origin is None and (hint in PLAIN or is_json(hint)):
         return hint
     if origin is list:
@@ -163,7 +184,7 @@ def portable(hint: Any, mode: Mode = "validation") -> Any:
         return hint if kinds == args else typing.Union[kinds]  # noqa: UP007
     if origin is typing.Literal and all(map(_is_scalar, args)):
         return hint
-    if has_paths(hint):
+    if origin is typing.Annotated and has_paths(args[0]):
         raise DefinitionError("a path has no bounds of its own; check it in the guard.")
     from quoth.tools.registry.python_types import schema_of  # here: it imports pydantic
 
@@ -200,16 +221,17 @@ def has_json(hint: Any) -> bool:
 def hides_values(hint: Any) -> bool:
     """Whether a portable type is, or contains, one whose values nobody should read: pydantic's SecretStr."""
     if is_json(hint):
-        return _is_write_only(hint.schema)
+        return any(node.get("writeOnly") is True for node in nodes(hint.schema))
     return any(map(hides_values, typing.get_args(hint)))
 
 
-def _is_write_only(node: Any) -> bool:
-    if isinstance(node, list):
-        return any(map(_is_write_only, node))
-    return isinstance(node, dict) and (
-        node.get("writeOnly") is True or any(map(_is_write_only, node.values()))
-    )
+def has_values(hint: Any) -> bool:
+    """Whether a type has values of Python, which are not JSON data."""
+    hint = unnamed(hint)
+    origin, args = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (list, *UNIONS) or (origin is dict and unnamed(args[0]) in (str, Any)):
+        return any(map(has_values, args))
+    return not (hint in PLAIN or is_json(hint) or (bool(args) and all(map(_is_scalar, args))))
 
 
 def has_form(hint: Any) -> bool:

@@ -21,8 +21,8 @@ from quoth.tools.registry.param_types import (
     PLAIN,
     WorkspacePath,
     has_form,
-    has_json,
     has_paths,
+    has_values,
     hides_paths,
     hides_values,
     portable,
@@ -221,7 +221,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     }
     if hides_values(kind):
         given["secret"] = True
-    param = Param(name, **given, own=hint if kind is not hint and has_json(kind) else None)
+    param = Param(name, **given, own=hint if has_values(hint) else None)
     if (default := _checked_default(where, param)) is not param.default:
         param = replace(param, default=default)
     if param.outside and not param.holds_paths:
@@ -247,19 +247,17 @@ def checked_role(where: str, given: Any) -> str:
 
 def _checked_type(where: str, hint: Any) -> Any:
     """The type as any machine knows it."""
-    if hides_paths(hint):
-        raise DefinitionError(
-            f"{where}: a path is a key of a dictionary here, or a field of a class, where no rule sees it;"
-            " use path, (get list path), or (get dict #(str path))."
-        )
     try:
         kind = portable(hint)
     except DefinitionError as error:
         raise DefinitionError(f"{where}: {error}") from None
+    if hides_paths(kind):
+        raise DefinitionError(
+            f"{where}: a path is a key of a dictionary here, where no rule sees it;"
+            " use path, (get list path), or (get dict #(str path))."
+        )
     if kind is not Code and has_form(kind):
         raise DefinitionError(f"{where}: a form stands alone, not inside of another type.")
-    if has_json(kind) and has_paths(kind):
-        raise DefinitionError(f"{where}: a path and a class cannot stand in one type.")
     return kind
 
 

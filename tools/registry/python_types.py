@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -18,7 +20,7 @@ from pydantic_core import SchemaValidator, core_schema, to_json
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import print_value
-from quoth.tools.registry.json_type import HINT, inline
+from quoth.tools.registry.json_type import BOUND_PATHS, HINT, inline, nodes, with_texts
 from quoth.tools.registry.values import plain
 from quoth.tools.text import short
 
@@ -31,15 +33,23 @@ class PythonType:
     """Makes the values of a type out of JSON data, strictly: a date of a text, no number of a text."""
 
     def __init__(self, hint: Any) -> None:
+        self._hint = hint
         core = _with_config(TypeAdapter(hint).core_schema)
         try:
             self._validator = SchemaValidator(core, CONFIG, _use_prebuilt=False)  # type: ignore[arg-type]
         except TypeError:  # pydantic before 2.12 has no such parameter
             self._validator = SchemaValidator(core, CONFIG)  # type: ignore[arg-type]
 
-    def value_of(self, data: Any) -> Any:
-        """The value that JSON data stands for. Raises pydantic's ValidationError."""
+    def value_of(self, data: Any, root: Path | None = None) -> Any:
+        """The value that JSON data stands for; each Path in it is below ``root``, if there is one. Raises
+        pydantic's ValidationError."""
+        if root is not None:
+            data = with_texts(self._schema, data, ("path",), lambda path: str(root / path))
         return self._validator.validate_json(to_json(data))
+
+    @cached_property
+    def _schema(self) -> dict[str, Any]:
+        return schema_of(self._hint, "validation")
 
 
 class _Schemas(GenerateJsonSchema):
@@ -69,7 +79,7 @@ def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
     """The JSON Schema of a type, inline. Raises DefinitionError, which names the type, and the field that it
     is in, where it has none."""
     try:
-        return inline(_schema(hint, mode))
+        schema = inline(_schema(hint, mode))
     except _NO_SCHEMA as error:
         place, kind = _without_schema(hint, mode)
         name = print_value(kind) if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
@@ -82,6 +92,9 @@ def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
             why = short(str(error).splitlines()[0], 200).rstrip(".")
             raise DefinitionError(f"{name}{place} names a type that is not defined ({why}).") from None
         raise DefinitionError(f"values of type {name}{place} cannot be written as JSON; {HINT}.") from None
+    if any(node.get("format") in BOUND_PATHS for node in nodes(schema)):
+        raise DefinitionError("a path has no bounds of its own; check it in the guard.")
+    return schema
 
 
 def _schema(hint: Any, mode: Mode) -> dict[str, Any]:

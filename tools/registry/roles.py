@@ -16,6 +16,7 @@ from typing import Any
 
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import Code
+from quoth.tools.registry.json_type import nodes
 from quoth.tools.registry.param_types import is_json
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.tool import HARMLESS, CognitiveTool
@@ -106,7 +107,7 @@ def _destination(param: Param, sends: bool, texts: frozenset[str]) -> Destinatio
         return DestinationRole(param.name, "declared") if param.role == "destination" else None
     if param.secret or param.type in (bool, Code):
         return None
-    if param.holds_paths:
+    if param.holds_paths and not any(map(_tells_one, _schemas(param.type))):
         return DestinationRole(param.name, "only where it leads out of the workspace", outside=True)
     if names_destination(param.name):
         return DestinationRole(param.name, "by its name")
@@ -150,39 +151,19 @@ def names_destination(name: str) -> bool:
 
 def fields_of(param: Param) -> frozenset[str]:
     """The names of all fields that the type of a parameter declares."""
-    return frozenset(name for schema in _schemas(param.type) for name in _fields_in(schema))
+    return frozenset(name for node in _schemas(param.type) for name in node.get("properties") or ())
 
 
-def _fields_in(schema: Any) -> Iterator[str]:
-    if isinstance(schema, Mapping):
-        yield from schema.get("properties") or ()
-    inner = schema.values() if isinstance(schema, Mapping) else schema if isinstance(schema, list) else ()
-    for one in inner:
-        yield from _fields_in(one)
-
-
-def _schemas(hint: Any) -> Iterator[Any]:
+def _schemas(hint: Any) -> Iterator[Mapping[str, Any]]:
     """The JSON Schemas in a type."""
     if is_json(hint):
-        yield hint.schema
+        yield from nodes(hint.schema)
     for arg in typing.get_args(hint):
         yield from _schemas(arg)
 
 
-def _tells_one(schema: Any) -> bool:
-    """Whether values of a schema hold a destination, by its format or by the name of a field."""
-    if isinstance(schema, list):
-        return any(map(_tells_one, schema))
-    if not isinstance(schema, Mapping):
-        return False
+def _tells_one(schema: Mapping[str, Any]) -> bool:
+    """Whether values of a schema are a destination by its format, or hold one by the name of a field."""
     if isinstance(schema.get("format"), str) and schema["format"] in FORMATS:
         return True
-    fields = schema.get("properties")
-    if isinstance(fields, Mapping) and (
-        any(map(names_destination, fields)) or _tells_one([*fields.values()])
-    ):
-        return True
-    return any(
-        _tells_one(schema.get(key))
-        for key in ("items", "prefixItems", "anyOf", "oneOf", "additionalProperties")
-    )
+    return any(map(names_destination, schema.get("properties") or ()))

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.tools.errors import DefinitionError, QuothError, did_you_mean
@@ -212,9 +213,10 @@ class CognitiveTool:
         programs = {name: program_argument(one) for name, one in given.items() if isinstance(one, Code)}
         return CallForm(self.name, given | programs), args
 
-    def python_values(self, args: dict[str, Any]) -> dict[str, Any]:
-        """The arguments as a guard or body gets them, made of those of the call."""
-        return python_values(self.name, self.params, args) if self._has_own else args
+    def python_values(self, args: dict[str, Any], root: Path | None = None) -> dict[str, Any]:
+        """The arguments as a guard or body gets them in the workspace at ``root``, made of those of the
+        call."""
+        return python_values(self.name, self.params, args, root) if self._has_own else args
 
     @cached_property
     def _has_own(self) -> bool:

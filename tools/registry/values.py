@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from quoth.tools.errors import ToolError
@@ -25,14 +26,15 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def plain(value: Value, depth: int = 0) -> Any:
-    """``value`` as JSON data. Raises ToolError for one that cannot be converted."""
+def plain(value: Value, depth: int = 0, root: Path | None = None) -> Any:
+    """``value`` as JSON data; a Path below ``root`` is relative to it. Raises ToolError for a value that
+    cannot be converted."""
     if depth > 100:
         raise ToolError("The value is nested deeper than 100.")
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Enum):  # before the text or number that it may be, too
-        return plain(value.value, depth + 1)
+        return plain(value.value, depth + 1, root)
     if isinstance(value, int):
         if value.bit_length() > 14_000:  # Python prints, and JSON holds, no more than 4300 digits
             raise ToolError("The value is a number of more than 4000 digits; return it in another shape.")
@@ -44,21 +46,23 @@ def plain(value: Value, depth: int = 0) -> Any:
     if isinstance(value, FormData):
         return value
     if isinstance(value, Mapping):
-        return {encodable(_key(key)): plain(item, depth + 1) for key, item in value.items()}
+        return {encodable(_key(key)): plain(item, depth + 1, root) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item, depth + 1) for item in value]
+        return [plain(item, depth + 1, root) for item in value]
     if isinstance(value, (set, frozenset)):
-        return [plain(item, depth + 1) for item in sorted(value, key=repr)]
+        return [plain(item, depth + 1, root) for item in sorted(value, key=repr)]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if hasattr(value, "form_data"):
         return value.form_data()
     if hasattr(value, "model_dump"):
-        return plain(value.model_dump(by_alias=True), depth + 1)
+        return plain(value.model_dump(by_alias=True), depth + 1, root)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return plain(dataclasses.asdict(value), depth + 1)
+        return plain(dataclasses.asdict(value), depth + 1, root)
     if hasattr(value, "isoformat"):
         return value.isoformat()
+    if root is not None and isinstance(value, Path) and value.is_relative_to(root):
+        value = value.relative_to(root)
     if isinstance(value, os.PathLike):
         return plain(os.fspath(value))
     if isinstance(value, Iterator):  # it may have no end

@@ -268,7 +268,6 @@ def test_a_pattern_that_takes_too_long_ends_the_check(monkeypatch: pytest.Monkey
     ("kind", "sentence"),
     [
         (list[Code], "a form stands alone, not inside of another type."),
-        (Item | list[WorkspacePath], "a path and a class cannot stand in one type."),
         (
             list[Annotated[WorkspacePath, Field(min_length=2)]],
             "a path has no bounds of its own; check it in the guard.",

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Union, get_args
 
 import pytest
 from pydantic import BaseModel, Field, SecretStr, ValidationError, create_model
@@ -66,11 +66,19 @@ def params() -> list[Param]:
     return found
 
 
+def bare(hint: Any) -> Any:
+    """The type as pydantic knows it: programs and paths are texts."""
+    if hint in (Code, WorkspacePath):
+        return str
+    inner = tuple(map(bare, get_args(hint)))
+    return Union[inner] if str | WorkspacePath == hint or get_args(hint)[:1] == (WorkspacePath,) else hint  # noqa: UP007
+
+
 def model_of(params: Iterable[Param]) -> type[BaseModel]:
     """The strict model of pydantic with a field for each parameter."""
     fields: dict[str, Any] = {}
     for param in params:
-        kind: Any = str if param.type is Code else Literal[param.choices] if param.choices else param.type
+        kind: Any = Literal[param.choices] if param.choices else bare(param.type)
         told = {"alias": param.name, "description": param.doc or None, "ge": param.min, "le": param.max}
         default = ... if param.required else param.default
         told = {key: value for key, value in told.items() if value is not None}

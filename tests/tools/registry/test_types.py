@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 import sys
 import typing
 from collections.abc import Iterable
@@ -16,19 +17,23 @@ from typing import Annotated, Any, Literal, NewType
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, Field, create_model
+from pydantic import BaseModel, Field, FilePath, create_model
 from sentences import CANNOT_BE_WRITTEN, IS_NOT_DEFINED
 from typing_extensions import TypedDict
 from words import complaint, files, form, gateway, load, tool
 
-from quoth import StrictModel, cognitive_tool, registering_in, tool_of
+from quoth import StrictModel, cognitive_tool, inside_workspace, registering_in, tool_of
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import NativeCall
 from quoth.neuro.prompt.dialects import CALL_FORM, NATIVE
+from quoth.neuro.reading.tag_lines import tag_form
 from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import DefinitionError, InvalidCallError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_value
+from quoth.tools.policy.files import parse_layer
+from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.tool import entry_tool
 
@@ -453,3 +458,140 @@ def test_a_type_that_names_another_which_is_not_there_is_refused() -> None:
 
     said = complaint(DefinitionError, lambda: taking(Unready))
     assert said.startswith(f"probe, parameter it: Unready names a type that {IS_NOT_DEFINED} ("), said
+
+
+# Paths
+
+
+@dataclass
+class Copy:
+    source: Path
+    title: str
+    to: WorkspacePath | None = None
+
+
+PLACES: list[tuple[Any, Any, Any, Any]] = [  # the type, what a call says, what it holds then, and the value
+    (Path, "./a.txt", "a.txt", "ROOT/a.txt"),
+    (Path, "link/b", "deep/b", "ROOT/deep/b"),
+    (list[Path], ["a/../b"], ["b"], ["ROOT/b"]),
+    (Path | None, "a/../b", "b", "ROOT/b"),
+    (dict[str, Path], {"x": "a/../b"}, {"x": "b"}, {"x": "ROOT/b"}),
+    (tuple[Path, str], ["link/b", "link/b"], ["deep/b", "link/b"], ("ROOT/deep/b", "link/b")),
+    (set[Path], ["link/b"], ["deep/b"], {"ROOT/deep/b"}),
+    (frozenset[WorkspacePath], ["link/b"], ["deep/b"], frozenset({"deep/b"})),
+    (
+        Copy,
+        {"source": "link/b", "title": "link/b", "to": "link/c"},
+        {"source": "deep/b", "title": "link/b", "to": "deep/c"},
+        Copy(Path("ROOT/deep/b"), "link/b", WorkspacePath("deep/c")),
+    ),
+    (
+        list[Copy | int],
+        [{"source": "link/b", "title": "x"}, 5],
+        [{"source": "deep/b", "title": "x"}, 5],
+        [Copy(Path("ROOT/deep/b"), "x"), 5],
+    ),
+]
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "link").symlink_to("deep")
+    return tmp_path
+
+
+def shown_at(value: Any, root: Path) -> str:
+    """A value as it prints, with ROOT for the workspace, and paths as texts."""
+    return re.sub(r"PosixPath\(('.*?')\)", r"\1", repr(value).replace(f"{root}", "ROOT"))
+
+
+@pytest.mark.parametrize(("hint", "said", "held", "value"), PLACES)
+def test_a_path_is_one_of_the_workspace_wherever_it_is(
+    hint: Any, said: Any, held: Any, value: Any, here: Path
+) -> None:
+    made, seen = taking(hint)
+    gate = gateway(made, workspace=here)
+    result = gate.pass_through(CallForm("probe", {"it": said}))
+    assert (result.status, result.message) == ("ok", "")
+    assert gate.rows[0]["form"] == str(CallForm("probe", {"it": held}))
+    for one in seen:
+        assert shown_at(one, here) == shown_at(value, here)
+
+
+@pytest.mark.parametrize("hint", [Path, list[Path], tuple[Path, ...], Copy, list[Copy], Copy | None])
+def test_a_path_outside_is_denied_in_a_class_and_a_set_as_elsewhere(hint: Any, here: Path) -> None:
+    copy = {"source": "../x", "title": "t"}
+    said = {Path: "../x", Copy: copy, Copy | None: copy, list[Copy]: [copy]}.get(hint, ["../x"])
+    made, seen = taking(hint)
+    result = gateway(made, workspace=here).pass_through(CallForm("probe", {"it": said}))
+    assert (result.status, seen) == ("denied", [])
+    open_one = tool(body=lambda it: True, params={"it": {"type": hint, "outside": True}})
+    assert gateway(open_one, workspace=here).pass_through(CallForm("probe", {"it": said})).status == "pending"
+
+
+def test_a_text_beside_a_path_in_a_class_is_no_path(here: Path) -> None:
+    made, _ = taking(Copy)
+    said = {"source": "a", "title": "../x" * 2000}
+    assert gateway(made, workspace=here).pass_through(CallForm("probe", {"it": said})).ok
+
+
+def test_a_rule_sees_the_paths_in_a_class(here: Path) -> None:
+    rules = b'(deny (_ :path (under "deep")))\n(allow (probe))'
+    policy = RulesPolicy([parse_layer("given", rules, "policy.hy")])
+    made, _ = taking(Copy, default=None)
+    gate = gateway(made, workspace=here, policy=policy)
+    assert gate.pass_through('(probe {"source" "link/b" "title" "t"})').status == "denied"
+    assert gate.pass_through('(probe {"source" "a" "title" "deep/b"})').ok
+
+
+def test_a_path_that_is_returned_is_relative_to_the_workspace(here: Path) -> None:
+    made = tool(
+        body=lambda it: [it, it.parent, Path("/etc"), {"at": it / "b"}], params={"it": {"type": Path}}
+    )
+    result = gateway(made, workspace=here).pass_through('(probe "a")')
+    assert result.value == ["a", ".", "/etc", {"at": "a/b"}]
+
+
+@pytest.mark.parametrize("hint", [dict[Path, str], FilePath, list[FilePath]])
+def test_what_no_path_can_be_is_refused(hint: Any) -> None:
+    said = complaint(DefinitionError, lambda: taking(hint))
+    assert "a path is a key of a dictionary" in said or "a path has no bounds of its own" in said
+
+
+def test_a_path_is_opened_by_itself_and_through_the_workspace(here: Path) -> None:
+    def body(it: Path, ctx: Any) -> list[str]:
+        ctx.workspace.write(it, b"x")
+        with ctx.workspace.open_read(it) as file:
+            return [it.read_text(), file.read().decode()]
+
+    made = tool(body=body, guard=lambda it: inside_workspace(it), params={"it": {"type": Path}})
+    result = gateway(made, workspace=here).pass_through('(probe "link/a")')
+    assert (result.value, result.message) == (["x", "x"], "")
+    assert (here / "deep/a").read_text() == "x"
+
+
+def test_hy_has_a_path_of_python_by_name(here: Path) -> None:
+    table = in_hy(
+        '(def-cognitive-tool size "Size." :parameters [it {:type (get list Path)}]'
+        "  :body (. (get it 0) name))",
+        folder=here,
+    )
+    assert table.get("size").signature() == "(size :it list of path)"
+    assert gateway(*table, workspace=here).pass_through('(size ["link/a"])').value == "a"
+
+
+def test_a_text_of_a_tag_stays_the_text_it_is() -> None:
+    made = tool(params={"it": {"type": Decimal}}, body=lambda it: str(it), tag="COST")
+    call = tag_form(made, "1.50")
+    assert call is not None
+    assert gateway(made).pass_through(call).value == "1.50"
+
+
+@pytest.mark.parametrize(("name", "data", "value"), VALUES)
+def test_a_program_of_python_may_give_the_value_itself(name: str, data: Any, value: Any) -> None:
+    made, seen = taking(KINDS[name].hint)
+    gate = gateway(made)
+    assert gate.pass_through(CallForm("probe", {"it": value})).ok
+    assert gate.rows[0]["form"] == str(CallForm("probe", {"it": data}))
+    assert all(same(one, value) for one in seen)
