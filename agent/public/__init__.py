@@ -208,8 +208,9 @@ _HOMES = {
     "neuro.think": "ask_neuro begin_conversation think",
     "tools.call.call": "ArgumentOrigin Call GateDecision Route ToolResult "
     "ValueOrigin Verdict allow ask deny new_call",
-    "tools.call.context": "AuditDetails Catalog Dispatch Origins Pages Planning "
-    "PreviewCall ProgramRunner SavedValues Snapshots ToolContext current_context inside_workspace",
+    "tools.call.context": "AuditDetails CallFailed Catalog Dispatch NestedCall Origins Pages "
+    "PausableClock Planning PreviewCall ProgramRunner SavedValues Snapshots ToolContext current_context "
+    "inside_workspace",
     "tools.call.keeping": "Keeper",
     "tools.call.ports": "Audit Gate",
     "tools.call.question": "Question",
