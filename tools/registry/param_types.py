@@ -88,9 +88,9 @@ def with_paths(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
 
 def paths_at(hint: Any, value: Any) -> list[str]:
     """The paths in a value; ``hint`` is its type."""
-    found: dict[str, str] = {}
-    _changed(hint, value, lambda path: found.setdefault(path, path))
-    return list(found)
+    found: dict[int, str] = {}  # by identity: branches of a union meet the same text
+    _changed(hint, value, lambda path: found.setdefault(id(path), path))
+    return list(found.values())
 
 
 def _changed(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
