@@ -30,7 +30,7 @@ def replays(
 
     ``file`` is what ``quoth export ID > FILE`` wrote::
 
-        from quoth.agent.testing import replays
+        from quoth.testing import replays
 
         def test_the_fix():
             replays("tests/sessions/fix.hy", tools=["my.hy"])

@@ -7,7 +7,7 @@ Knows tables and doors; it must not know models of language or loops.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any, ParamSpec, TypeVar, Unpack
@@ -75,7 +75,8 @@ class Registry:
     ) -> Any:
         """The value of a call, as the model that the tool declares to return, if it does. Raises
         UnknownToolError; pydantic's ValidationError where the tool has an input model, InvalidCallError where
-        it has none; and ToolError for any other call that is not ok."""
+        it has none; and ToolError for any other call that is not ok. A ``context`` with a door of its own,
+        such as ``quoth.testing.tool_context()``, takes the call through that."""
         tool = self.table.get(name)
         is_echo = tool.name == "echo" and tool.ships
         taken = EchoToolInput if is_echo else tool.input_model
@@ -84,7 +85,9 @@ class Registry:
             PythonType(taken).value_of(data)
         form = from_json({"tool": name, "args": data})
         context = ToolContext(Workspace(".")) if context is None else context
-        result = _waited(Door(self.table), form, context)
+        door, given = Door(self.table), context
+        go = given.dispatch or (lambda form: door.dispatch(new_call(form), given))
+        result = _waited(lambda: go(form))
         if result.status == "invalid":
             raise InvalidCallError(result.message)
         if not result.ok:
@@ -100,11 +103,14 @@ class Registry:
         return self.table.names()
 
 
-def _waited(door: Door, form: Any, context: ToolContext) -> ToolResult:
+def _waited(go: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
     """The result of a call, for whoever cannot await it; in a coroutine its loop waits, too."""
 
+    async def gone() -> ToolResult:
+        return await go()
+
     def run() -> ToolResult:
-        return asyncio.run(door.dispatch(new_call(form), context))
+        return asyncio.run(gone())
 
     try:
         asyncio.get_running_loop()

@@ -16,7 +16,7 @@ from words import python_nodes, rooms, sources
 
 # Lines without blanks, comments and docstrings, a little above what there is.
 LINES = {
-    "agent": 1139,
+    "agent": 1310,
     "agent/chat": 710,
     "agent/cli": 5150,
     "agent/config": 330,
@@ -35,7 +35,7 @@ LINES = {
     "neuro/embed": 240,
     "neuro/prompt": 950,
     "neuro/reading": 2810,
-    "tools": 910,
+    "tools": 915,
     "tools/builtin": 1_745,
     "tools/call": 2_449,
     "tools/catalog": 780,
@@ -45,7 +45,7 @@ LINES = {
     "tools/history": 1_835,
     "tools/knowledge": 1060,
     "tools/lisp": 1_265,
-    "tools/memory": 3110,
+    "tools/memory": 3155,
     "tools/org": 700,
     "tools/origin": 770,
     "tools/policy": 2910,

@@ -10,20 +10,20 @@ import contextvars
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
 from sentences import THE_PERSON_SAID_NO
 
 from quoth.tools.call.context import ToolContext, enter_context
-from quoth.tools.call.service_types import Block, BlockKind
+from quoth.tools.call.service_types import Block
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import QuothError, ToolFailure
 from quoth.tools.memory.blocks import BlockMemory, Blocks
+from quoth.tools.memory.in_memory import InMemoryStore, Tables
 from quoth.tools.memory.postgres import PostgresMemory
 from quoth.tools.memory.sqlite import SqliteMemory
-from quoth.tools.memory.stored import Delta
 from quoth.tools.storage.database import Store
 
 T = TypeVar("T")
@@ -55,69 +55,16 @@ class Place:
     settled: Callable[[], None] = lambda: None  # returns when nothing that a killed process began goes on
 
 
-class DictMemory(BlockMemory):
+class DictMemory(InMemoryStore):
     """Blocks in a dict, as a user's own store may keep them."""
 
-    def __init__(self, tables: dict[str, dict[Any, Any]], agent_id: str = "a", **options: Any) -> None:
-        super().__init__(agent_id, **options)
-        self.tables = tables
-
-    async def _atomically(self, work: Callable[[Blocks], T]) -> T:
-        tables = {name: dict(table) for name, table in self.tables.items()}
-        done = work(DictBlocks(tables, self.agent_id))
-        self.tables.update(tables)
-        return done
+    def __init__(self, tables: Tables, agent_id: str = "a", **options: Any) -> None:
+        super().__init__(agent_id, tables=tables, **options)
 
 
 def dict_memory() -> Make:
-    tables: dict[str, dict[Any, Any]] = {"blocks": {}, "versions": {}, "shares": {}}
+    tables: Tables = {"blocks": {}, "versions": {}, "shares": {}}
     return lambda agent_id="a", **options: DictMemory(tables, agent_id, **options)
-
-
-class DictBlocks:
-    """What a store of one's own must be able to do."""
-
-    def __init__(self, tables: dict[str, dict[Any, Any]], agent: str) -> None:
-        self._blocks, self._versions, self._shares = tables["blocks"], tables["versions"], tables["shares"]
-        self._agent = agent
-
-    def get(self, label: str, owner: str = "") -> Block | None:
-        found = self._blocks.get((owner or self._agent, label))
-        return found and replace(found, owner=owner)
-
-    def all(self, kind: BlockKind | None = None) -> list[Block]:
-        mine = [block for (agent, _), block in self._blocks.items() if agent == self._agent]
-        return [block for block in mine if kind in (None, block.kind)]
-
-    def labels(self, beginning: str, most: int) -> list[str]:
-        return sorted(block.label for block in self.all() if block.label.startswith(beginning))[:most]
-
-    def put(self, block: Block, before: Delta | None = None) -> None:
-        key = block.owner or self._agent, block.label
-        self._blocks[key] = replace(block, owner="")
-        if before is not None:
-            self._versions[key] = [before, *self._versions.get(key, [])]
-
-    def remove(self, label: str, owner: str = "") -> None:
-        for table in (self._blocks, self._versions, self._shares):
-            table.pop((owner or self._agent, label), None)
-
-    def versions(self, label: str, owner: str = "") -> list[Delta]:
-        return list(self._versions.get((owner or self._agent, label), []))
-
-    def shared(self, label: str = "") -> list[tuple[Block, str]]:
-        return [
-            (replace(self._blocks[owner, name], owner=owner), bounds[self._agent])
-            for (owner, name), bounds in self._shares.items()
-            if self._agent in bounds and label in ("", name)
-        ]
-
-    def shares(self, label: str) -> dict[str, str]:
-        return dict(self._shares.get((self._agent, label), {}))
-
-    def share(self, label: str, agent: str, permission: str | None) -> None:
-        bounds = {name: bound for name, bound in self.shares(label).items() if name != agent}
-        self._shares[self._agent, label] = bounds | ({agent: permission} if permission else {})
 
 
 # What is done, and what comes of it

@@ -33,6 +33,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def matching(query: str, blocks: Sequence[Block]) -> list[SearchHit]:
+    """Those of the blocks that contain every word of the query, the best first."""
+    words = query.casefold().split()
+    found = []
+    for block in blocks:
+        text = f"{block.label}\n{block.text}".casefold()
+        if words and all(word in text for word in words):
+            score = float(sum(map(text.count, words)))
+            kind = f"{block.kind}_memory"
+            found.append(SearchHit(block.label, block.text, score, kind, block.updated, block.owner))
+    return sorted(found, key=lambda hit: -hit.score)
+
+
 class BlockMemory(ABC):
     """A MemoryStore with SharedBlocks for ``agent_id``; a store of yours needs one method more.
 
@@ -115,14 +128,10 @@ class BlockMemory(ABC):
         self, query: str, limit: int = 10, domain: SearchDomain = "archival_memory"
     ) -> Sequence[SearchHit]:
         """The blocks that contain every word of the query; stores that have an index do better."""
-        words = query.casefold().split() if SearchOptions(limit, domain).domain != "conversations" else ()
-        found = []
-        for block in await self.list_blocks("archival" if domain == "archival_memory" else None):
-            text = f"{block.label}\n{block.text}".casefold()
-            if words and all(word in text for word in words):
-                score = float(sum(map(text.count, words)))
-                found.append(SearchHit(block.label, block.text, score, f"{block.kind}_memory", block.updated))
-        return sorted(found, key=lambda hit: -hit.score)[:limit]
+        if SearchOptions(limit, domain).domain == "conversations":
+            return []
+        blocks = await self.list_blocks("archival" if domain == "archival_memory" else None)
+        return matching(query, blocks)[:limit]
 
     async def persist_block(self, label: str) -> None:
         """Every write is on disk already when it returns, so this only makes sure that there is the block."""

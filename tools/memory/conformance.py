@@ -43,7 +43,7 @@ def memory_conforms(make_store: MakeStore) -> None:
     ``make_store(agent_id)`` returns the store of that agent, or an awaitable of it; called twice with one
     name, both reach the same blocks::
 
-        from quoth.agent.testing import memory_conforms
+        from quoth.testing import memory_conforms
 
         memory_conforms(lambda agent_id: RedisMemory(redis, agent_id))
 
