@@ -27,15 +27,15 @@ from typing import (
 
 from quoth.agent.config.config import Config
 from quoth.agent.events import Listener
-from quoth.agent.reply import Reply
+from quoth.agent.reply import Output, Reply
 from quoth.agent.run.calls import Calls
 from quoth.agent.run.event_stream import Events, EventStream
 from quoth.agent.run.host import SessionHost, open_host
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import ModelOptions, ToolOptions
 from quoth.agent.run.run import RunLimits
-from quoth.agent.run.runs import Runs
-from quoth.agent.session.index import find_session, latest_session
+from quoth.agent.run.runs import Runs, RunSettings
+from quoth.agent.session.index import Having, find_session, latest_session
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.ports import Audit
 from quoth.tools.call.workspace import Workspace
@@ -53,9 +53,6 @@ if TYPE_CHECKING:
     from quoth.agent.flight.report import FlightReport
     from quoth.agent.replay.again import Opening
     from quoth.agent.replay.replay import Replay
-    from quoth.agent.reply import Output
-    from quoth.agent.run.runs import RunSettings
-    from quoth.agent.session.index import Having
 
 
 A = TypeVar("A")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import open_store
 from quoth.agent.cli.options import DONE, Options, argument, option
-from quoth.agent.session.stats import Stats
+from quoth.agent.session.stats import Amounts, Price, Stats
 from quoth.agent.session.stats import stats as counted
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import STATUSES, UsageError, did_you_mean, no_such
@@ -22,7 +22,6 @@ from quoth.tools.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quoth.agent.session.stats import Amounts, Price
     from quoth.neuro.backends.base import Usage
     from quoth.tools.storage.database import Store
 

@@ -25,6 +25,7 @@ from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.output import complain, print_json, print_line, results_only
 from quoth.agent.worker.assembly import Files, Offer, Reloader, door_of
 from quoth.tools.catalog.connection import (
+    RedisUrl,
     check_sync,
     checked_prefix,
     connected,
@@ -36,6 +37,7 @@ from quoth.tools.catalog.connection import (
 from quoth.tools.catalog.payload import (
     VARIABLE,
     ForeignCatalog,
+    Key,
     build_catalog_payload,
     key_path,
     new_key,
@@ -53,8 +55,6 @@ from quoth.tools.catalog.store import (
 from quoth.tools.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    from quoth.tools.catalog.connection import RedisUrl
-    from quoth.tools.catalog.payload import Key
     from quoth.tools.registry.table import ToolTable
 
 

@@ -18,13 +18,12 @@ from quoth.agent.settings import whole_number
 from quoth.agent.terminal.input import edited, is_inside
 from quoth.agent.terminal.output import can_print, complain, print_data, print_json, print_line, print_table
 from quoth.neuro.embed.select import VARIABLE, choose_embedder, embedder_named, wants_none
-from quoth.tools.call.service_types import SearchOptions, bounds, check_scope
+from quoth.tools.call.service_types import Block, SearchHit, SearchOptions, bounds, check_scope
 from quoth.tools.errors import UsageError
 from quoth.tools.memory.transfer import FIELDS, Carried, as_json, as_org, names, read_carried, traces
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
-    from quoth.tools.call.service_types import Block, SearchHit
     from quoth.tools.storage.database import Store
 
 

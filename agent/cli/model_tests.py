@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from quoth.agent.cli.options import DONE, FAILED
+from quoth.agent.cli.options import DONE, FAILED, Options
 from quoth.agent.reply import Reply
 from quoth.agent.run.options import ModelOptions
 from quoth.agent.terminal.output import complain, print_json, print_line, results_only
@@ -23,7 +23,6 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short
 
 if TYPE_CHECKING:
-    from quoth.agent.cli.options import Options
     from quoth.agent.client import AsyncAgent
     from quoth.agent.config.config import Config
     from quoth.agent.events import AgentEvent, Listener

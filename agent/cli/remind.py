@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING, Any
 from quoth.agent.cli.options import DONE, FAILED, Options, argument, option, switch
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
-from quoth.tools.memory.org_tasks import FILE, change_tasks, read_tasks
+from quoth.tools.memory.org_tasks import FILE, OrgTask, TaskFile, change_tasks, read_tasks
 
 if TYPE_CHECKING:
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.memory.due_times import When
-    from quoth.tools.memory.org_tasks import OrgTask, TaskFile
     from quoth.tools.org.document import Org
 
 LOOK_SECONDS = 1.0  # between two looks at the file

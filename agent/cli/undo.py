@@ -20,7 +20,7 @@ from quoth.agent.cli.common import (
 from quoth.agent.cli.options import DONE, FAILED, REMOTE, Options, argument, option, switch
 from quoth.agent.replay.again import Opening, rebuilt_agent, session_in_file, session_in_store
 from quoth.agent.session.session import Session, alone
-from quoth.agent.session.undo import Undo, changed_lines, done_text, left_lines, plan_lines
+from quoth.agent.session.undo import Undo, UndoPlan, changed_lines, done_text, left_lines, plan_lines
 from quoth.agent.terminal.input import is_inside
 from quoth.agent.terminal.output import complain, print_colored, print_json, print_line, results_only
 from quoth.tools.errors import UsageError
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.replay.replay import Replay
     from quoth.agent.run.host import SessionHost
-    from quoth.agent.session.undo import UndoPlan
     from quoth.tools.history.event import Event
     from quoth.tools.storage.database import Store
 

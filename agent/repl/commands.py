@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.run.runs import undo_of
 from quoth.agent.session.session import alone
-from quoth.agent.session.undo import changed_lines, left_lines, uncovered_lines
+from quoth.agent.session.undo import Undo, UndoPlan, changed_lines, left_lines, uncovered_lines
 from quoth.agent.terminal.output import tell_next
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
@@ -26,7 +26,6 @@ from quoth.tools.text import number_of, one_line
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.repl.interpreter import Interpreter
-    from quoth.agent.session.undo import Undo, UndoPlan
 
 
 LATEST = 20  # sessions are listed

@@ -14,7 +14,7 @@ from quoth.agent.run.host import SessionHost
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.origins import past_calls
 from quoth.agent.terminal.pages import explanation_lines
-from quoth.tools.call.call import Route, ToolResult, Verdict, deny, new_call
+from quoth.tools.call.call import Call, Route, ToolResult, Verdict, deny, new_call
 from quoth.tools.call.canonical import as_written, checked
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
@@ -24,7 +24,6 @@ from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.limits import changes_nothing
 
 if TYPE_CHECKING:
-    from quoth.tools.call.call import Call
     from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation
 

@@ -18,7 +18,7 @@ from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.observation import send_follow_ups
 from quoth.agent.run.run import Run, RunLimits, RunParts
-from quoth.agent.run.spec import RunSpec, image_of
+from quoth.agent.run.spec import OutputType, RunSpec, image_of
 from quoth.agent.run.subagents import begin, chosen, services_for
 from quoth.agent.run.surroundings import surroundings_of
 from quoth.agent.session.drift import changes_of
@@ -39,7 +39,6 @@ from quoth.tools.registry.table import ToolTable, cognitive_tools
 
 if TYPE_CHECKING:
     from quoth.agent.run.plan_mode import PlanMode
-    from quoth.agent.run.spec import OutputType
 
 
 BROKEN_OFF = "The run was broken off, and the conversation went on without it."

@@ -21,7 +21,7 @@ from quoth.agent.run.channels import HostServices
 from quoth.agent.run.event_stream import Events
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import Settings, run_limits, workspace_of
-from quoth.agent.run.own import OwnSandbox
+from quoth.agent.run.own import OwnSandbox, RemoteTools
 from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.session.origins import HostOrigins
 from quoth.agent.trace.opening import open_tracer
@@ -48,7 +48,6 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.shared_store import WorkspaceStore
 
 if TYPE_CHECKING:
-    from quoth.agent.run.own import RemoteTools
     from quoth.agent.trace.tracer import Tracer
     from quoth.tools.shared.opening import Shared
 

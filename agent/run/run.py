@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast
 from quoth.agent.events import AgentEvent, EventKind, Listener, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
 from quoth.agent.run.budget import NO_FUNDS, Budget, Funds, Purse
-from quoth.agent.run.spec import RunSpec
+from quoth.agent.run.spec import OutputType, RunSpec
 from quoth.agent.session.origins import quoted, stands
 from quoth.neuro.backends.base import Backend, Gauge, Usage
 from quoth.neuro.backends.messages import Image, Messages
@@ -24,8 +24,8 @@ from quoth.neuro.reading.result import FoundCall, Reading, ReplyWords
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.call.services import USER
-from quoth.tools.errors import ServerError, StoreError, ToolError
+from quoth.tools.call.services import USER, MemoryStore, Services
+from quoth.tools.errors import ServerError, Status, StoreError, ToolError
 from quoth.tools.history.receipts import WINDOW_SECONDS
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import short
@@ -34,13 +34,10 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from quoth.agent.run.plan_mode import PlanMode
-    from quoth.agent.run.spec import OutputType
     from quoth.agent.session.past import Differs, Past, SentMessage
     from quoth.agent.session.session import RunLog
     from quoth.agent.trace.tracer import Tracer
-    from quoth.tools.call.services import MemoryStore, Services
     from quoth.tools.door.door import Door
-    from quoth.tools.errors import Status
     from quoth.tools.history.long_results import Texts
     from quoth.tools.registry.table import ToolTable
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quoth.agent.terminal.forms import budget_text, show_value
 from quoth.agent.terminal.output import colored, shown
 from quoth.neuro.prompt.memory import memory_text
-from quoth.neuro.reading.result import may_think
+from quoth.neuro.reading.result import Reading, may_think
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
 from quoth.tools.lisp.forms import CallForm, from_model
@@ -22,9 +22,6 @@ from quoth.tools.lisp.reader import ReadError, read_all, read_one
 from quoth.tools.org.edit import escape
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
-
-if TYPE_CHECKING:
-    from quoth.neuro.reading.result import Reading
 
 HEAD_LINES, TAIL_LINES = 8, 3
 LINE_CHARS = 300

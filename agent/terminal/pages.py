@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.neuro.reading.tag_lines import tag_line
 from quoth.tools.lisp.forms import canonical
 from quoth.tools.lisp.printer import pretty, show
-from quoth.tools.policy.model import CAREFUL
+from quoth.tools.policy.model import CAREFUL, Limit
 from quoth.tools.registry.returns import free_text_words
 from quoth.tools.registry.roles import always_asks, destinations
 from quoth.tools.registry.table import CognitiveTool
@@ -23,7 +23,6 @@ from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
     from quoth.tools.call.call import Call, Verdict
-    from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation, Layer, Match, RulesPolicy
 
 

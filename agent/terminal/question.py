@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.terminal.forms import MARGIN, command_line, folded, laid_out, margined, standing, stands
 from quoth.agent.terminal.output import colored, may_draw, set_in
-from quoth.tools.call.call import TYPED, Change, Changes, differing, lines_of
+from quoth.tools.call.call import TYPED, ArgumentOrigin, Change, Changes, differing, lines_of
 from quoth.tools.call.redaction import SECRET, Redactor, redact
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
@@ -29,7 +29,6 @@ from quoth.tools.text import number_of
 from quoth.tools.visible import mixed, visible
 
 if TYPE_CHECKING:
-    from quoth.tools.call.call import ArgumentOrigin
     from quoth.tools.call.question import Question
     from quoth.tools.registry.table import CognitiveTool
 

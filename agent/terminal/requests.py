@@ -6,7 +6,7 @@ Knows the broker and requests; it must not know options, and asks nobody.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -17,8 +17,6 @@ from quoth.tools.text import exact_time, file_name, one_line
 from quoth.tools.visible import mixed, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from quoth.tools.consent.broker import Broker
     from quoth.tools.consent.decisions import Proposal
     from quoth.tools.consent.requests import Decision, Request

@@ -36,7 +36,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from quoth.tools.call.call import Call, EditedCall, Verdict, ask, deny
+from quoth.tools.call.call import Call, Changes, EditedCall, Verdict, ask, deny
 from quoth.tools.call.ports import QUOTED, Audit, PersonAnswer, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
@@ -66,7 +66,6 @@ from quoth.tools.storage.database import Store
 from quoth.tools.text import one_line
 
 if TYPE_CHECKING:
-    from quoth.tools.call.call import Changes
     from quoth.tools.call.question import Question
 
 ELSEWHERE_SECONDS = 0.5  # so often it is looked whether a question was answered elsewhere

@@ -13,14 +13,13 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from quoth.tools.call.call import ALLOW, Call, Route, Verdict, deny
+from quoth.tools.call.call import ALLOW, ArgumentOrigin, Call, Route, Verdict, deny
 from quoth.tools.call.redaction import redact
 from quoth.tools.history.audit import row_of_host
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
 
 if TYPE_CHECKING:
-    from quoth.tools.call.call import ArgumentOrigin
     from quoth.tools.call.question import Question
 
 QUESTION = "it asks a person"  # the reason of a request for an answer

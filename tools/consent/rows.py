@@ -11,9 +11,9 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from quoth.tools.call.call import Call, of_text, to_text
+from quoth.tools.call.call import ArgumentOrigin, Call, of_text, to_text
 from quoth.tools.call.canonical import arguments, guessed_targets, touched
 from quoth.tools.call.ports import Audit, asks_fact
 from quoth.tools.call.redaction import Redactor
@@ -27,10 +27,6 @@ from quoth.tools.policy.scope import suggested
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Statement, Store
-
-if TYPE_CHECKING:
-    from quoth.tools.call.call import ArgumentOrigin
-
 
 KEPT_SECONDS = 180 * 86400.0  # requests that are over are remembered so long, for offers and for people
 UNBELIEVED = (

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from quoth.tools.call.call import Call, EditedCall, Verdict, Voice, ask, deny
+from quoth.tools.call.call import ArgumentOrigin, Call, EditedCall, Verdict, Voice, ask, deny
 from quoth.tools.call.ports import BEGUN_BEFORE, LOST_REQUEST, QUOTED, PersonAnswer, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.door.execution import brief, kind_of
@@ -23,7 +23,6 @@ from quoth.tools.errors import PERMISSION, Pending, ToolFailure, raise_if_broken
 from quoth.tools.lisp.forms import CallForm
 
 if TYPE_CHECKING:
-    from quoth.tools.call.call import ArgumentOrigin
     from quoth.tools.call.question import Question
 
 MAX_PERMISSIONS = 20  # that one body may ask for

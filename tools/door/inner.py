@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.call.call import ALLOW, Call, CallPreview, ToolResult, Verdict, _inner, ask, deny
 from quoth.tools.call.canonical import guessed_targets, path_arguments, paths_in, resolved
 from quoth.tools.call.context import AuditDetails, ToolContext
-from quoth.tools.call.keeping import NO_FILE
+from quoth.tools.call.keeping import NO_FILE, FileWrite
 from quoth.tools.door.stages import ask_guard, ask_policy, check_arguments, look_up, not_permitted
 from quoth.tools.door.state import CallState, Parts
 from quoth.tools.errors import InvalidCallError, QuothError, StoreError, ToolError
@@ -25,7 +25,6 @@ from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 from quoth.tools.registry.values import UNKNOWN
 
 if TYPE_CHECKING:
-    from quoth.tools.call.keeping import FileWrite
     from quoth.tools.policy.policy import Walk
 
 

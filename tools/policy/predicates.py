@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from quoth.tools.call.call import Call
+from quoth.tools.call.call import Call, ValueOrigin
 from quoth.tools.call.canonical import workspace_of
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
@@ -23,7 +23,6 @@ from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.registry.values import UNKNOWN
 
 if TYPE_CHECKING:
-    from quoth.tools.call.call import ValueOrigin
     from quoth.tools.call.context import Origins
 
 MATCH_SECONDS = 0.1  # for all patterns that are tried on one call

@@ -10,15 +10,11 @@ import contextlib
 import ssl
 import zlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import ToolError, ToolFailure
-from quoth.tools.storage.lean_httpx import UnknownEncodingError, inflated
+from quoth.tools.storage.lean_httpx import UnknownEncodingError, httpx, inflated
 from quoth.tools.text import excerpt
-
-if TYPE_CHECKING:
-    from quoth.tools.storage.lean_httpx import httpx
 
 
 async def body_of(response: httpx.Response, place: str, limit: int) -> bytes:
