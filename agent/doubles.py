@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages
-from quoth.neuro.backends.scripted import Scripted, ScriptedBackend
+from quoth.neuro.backends.select import Scripted, ScriptedBackend
 from quoth.tools.call.call import Call, ToolResult, Verdict, allow, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Consent, NoLimits, PersonAnswer, Reservation
