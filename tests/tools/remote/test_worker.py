@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import re
 import time
 from functools import partial
 from pathlib import Path
@@ -121,12 +122,9 @@ async def test_its_own_guard_and_limits_hold(redis: str, options: Any, said: str
 async def test_a_result_that_is_too_long_is_an_error_of_its_call(redis: str) -> None:
     async with calling(redis, count(lambda fruit: "x" * 10_000_000)) as caller, at_work(caller):
         ended = await caller.ask(COUNT)
-    assert (ended.status, ended.value, ended.message) == (
-        "error",
-        None,
-        "count-fruit was done, but its result cannot be sent. It has 10,000,179 bytes, and 4,194,304 are the"
-        " most that are sent.",
-    )
+    assert (ended.status, ended.value) == ("error", None)
+    said = r"count-fruit was done, but its result cannot be sent\. It has 10,000,\d+ bytes,"
+    assert re.fullmatch(rf"{said} and 4,194,304 are the most that are sent\.", ended.message)
 
 
 @pytest.mark.parametrize(("effects", "seconds"), [(["reads"], 100), (["memory"], 86400)])
