@@ -86,10 +86,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=list(left))
 
 
-def pytest_collection_finish() -> None:
-    """Thirteen thousand tests stay: let no search for garbage look at them again."""
-    gc.collect()
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """The tests that are found stay: let no search for garbage look at them, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")
@@ -105,21 +110,13 @@ def state(_states: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(0o700)
     monkeypatch.setenv("QUOTH_STATE", str(folder))
     monkeypatch.setenv("QUOTH_CONFIG", str(folder / "config"))
-    return folder
-
-
-@pytest.fixture(autouse=True)
-def every_server_is_asked() -> None:
-    """What has failed in another test is forgotten: a server may get the port of one that was down."""
+    # What has failed in another test is forgotten, for a server may get the port of one that was down; and
+    # the keys of other tests, which a server may say here.
     if (breaker := sys.modules.get("quoth.neuro.backends.base")) is not None:
         breaker.forget_failures()
-
-
-@pytest.fixture(autouse=True)
-def no_key_was_sent() -> None:
-    """The keys of other tests are forgotten: a server may say them here."""
     if (echoes := sys.modules.get("quoth.tools.call.redaction")) is not None:
         echoes.SENT.forget()
+    return folder
 
 
 @pytest.fixture(scope="session", autouse=True)

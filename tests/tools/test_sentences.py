@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -45,7 +46,15 @@ def sentences(code: Iterable[str]) -> set[str]:
 def frozen(product: Iterable[str], tests: Mapping[str, str]) -> dict[str, int]:
     """The sentences of the product that are written in more than FEW test files, and in how many."""
     written = ["\n".join(texts(code)) for code in tests.values()]
-    counted = {one: sum(one in text for text in written) for one in sentences(product)}
+    files: dict[str, set[int]] = defaultdict(set)  # those with a word
+    for number, text in enumerate(written):
+        for word in set(text.split()):
+            files[word].add(number)
+    counted = {}
+    for one in sentences(product):
+        inner = one.split()[1:-1]  # these are whole words wherever the sentence stands
+        where = set.intersection(*(files.get(word, set()) for word in inner))
+        counted[one] = sum(one in written[number] for number in where)
     return {one: n for one, n in counted.items() if n > FEW}
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from families import ARGS, CALL, FAMILIES, JSON, KNOWN, READ, SPELLINGS, TICKS, Spelling
+from families import ARGS, CALL, FAMILIES, JSON, KNOWN, READ, TICKS, Source
 from sentences import IS_NEVER_CLOSED
 
 from quoth.neuro.reading.families import family_at
 from quoth.neuro.reading.reply import ReplyStream, read_reply
 
+each_family = pytest.mark.parametrize("source", FAMILIES.values(), ids=FAMILIES)
 MARKUP = ("tool_call", "<function", "<parameter", "arg_key", "｜", "<|", "|>", "[TOOL", "[ARGS", "invoke")
 
 
@@ -18,13 +19,14 @@ def heard(text: str) -> list[str]:
     return [str(call.form) for call in read_reply(text, KNOWN).calls]
 
 
-@pytest.mark.parametrize(("family", "spelling"), SPELLINGS)
-def test_a_spelling_of_a_family_is_read(family: str, spelling: Spelling) -> None:
-    reading = read_reply(spelling.text, KNOWN)
-    assert [str(call.form) for call in reading.calls] == list(spelling.calls)
-    assert bool(reading.errors) is not bool(spelling.calls)
-    if spelling.calls:
-        assert [mark for mark in MARKUP if mark in reading.text] == []
+@each_family
+def test_a_spelling_of_a_family_is_read(source: Source) -> None:
+    for spelling in source.spellings:
+        reading = read_reply(spelling.text, KNOWN)
+        assert [str(call.form) for call in reading.calls] == list(spelling.calls), spelling
+        assert bool(reading.errors) is not bool(spelling.calls), spelling
+        if spelling.calls:
+            assert [mark for mark in MARKUP if mark in reading.text] == [], spelling
 
 
 def test_every_family_has_five_spellings_and_a_source() -> None:
@@ -34,17 +36,16 @@ def test_every_family_has_five_spellings_and_a_source() -> None:
         assert source.date
 
 
-@pytest.mark.parametrize(("family", "spelling"), SPELLINGS)
-def test_a_spelling_is_text_in_a_code_span_a_string_and_a_fence_of_words(
-    family: str, spelling: Spelling
-) -> None:
-    line = " ".join(spelling.text.split())
-    if "`" not in line:
-        assert heard(f"It looks like `{line[:300]}` there.") == []
-    assert heard(f"{TICKS}python\n{spelling.text}\n{TICKS}") == [] or TICKS in spelling.text
-    assert heard(f"> {line}") == []
-    content = spelling.text.replace("\\", "\\\\").replace('"', '\\"')
-    assert heard(f'(echo :text "{content}")') == [f'(echo :text "{content}")'.replace("\n", "\\n")]
+@each_family
+def test_a_spelling_is_text_in_a_code_span_a_string_and_a_fence_of_words(source: Source) -> None:
+    for text in (spelling.text for spelling in source.spellings):
+        line = " ".join(text.split())
+        if "`" not in line:
+            assert heard(f"It looks like `{line[:300]}` there.") == []
+        assert heard(f"{TICKS}python\n{text}\n{TICKS}") == [] or TICKS in text
+        assert heard(f"> {line}") == []
+        content = text.replace("\\", "\\\\").replace('"', '\\"')
+        assert heard(f'(echo :text "{content}")') == [f'(echo :text "{content}")'.replace("\n", "\\n")]
 
 
 def test_a_fence_counts_only_where_it_holds_nothing_else() -> None:
@@ -189,7 +190,7 @@ def test_prose_may_speak_of_marks() -> None:
         assert (reading.text, reading.calls, reading.errors) == (text, [], [])
 
 
-@pytest.mark.parametrize(("family", "spelling"), SPELLINGS)
+@each_family
 @pytest.mark.parametrize(
     ("before", "behind"),
     [
@@ -197,12 +198,11 @@ def test_prose_may_speak_of_marks() -> None:
         ("It holds\n<blockquote>\n", "\n</blockquote>\nand no more."),
     ],
 )
-def test_markup_in_an_element_that_quotes_is_no_call(
-    before: str, behind: str, family: str, spelling: Spelling
-) -> None:
-    found = family_at(spelling.text, 0)
-    if found and found[0].name != "harmony" and ">>>all" not in spelling.text:  # these two hold words too
-        assert heard(f"{before}{spelling.text}{behind}") == []
+def test_markup_in_an_element_that_quotes_is_no_call(before: str, behind: str, source: Source) -> None:
+    for text in (spelling.text for spelling in source.spellings):
+        found = family_at(text, 0)
+        if found and found[0].name != "harmony" and ">>>all" not in text:  # these two hold words too
+            assert heard(f"{before}{text}{behind}") == []
 
 
 def test_what_a_call_contains_does_not_quote_the_next_one() -> None:
@@ -218,15 +218,16 @@ def test_what_is_nearly_a_call_is_no_answer(text: str) -> None:
     assert "This names the tool read_file, but is no call of it" in str(read_reply(text, KNOWN).errors[0])
 
 
-@pytest.mark.parametrize(("family", "spelling"), SPELLINGS)
-def test_reading_while_streaming_says_what_reading_at_the_end_says(family: str, spelling: Spelling) -> None:
-    text = f"Now:\n{spelling.text}\n(list-files)\n"
-    for size in (1, 3, 7):
-        stream = ReplyStream(KNOWN)
-        found = [call for at in range(0, len(text), size) for call in stream.feed(text[at : at + size])]
+@each_family
+def test_reading_while_streaming_says_what_reading_at_the_end_says(source: Source) -> None:
+    for spelling in source.spellings:
+        text = f"Now:\n{spelling.text}\n(list-files)\n"
         whole = read_reply(text, KNOWN)
-        assert found == whole.calls[: len(found)]
-        assert stream.end() == whole
+        for size in (1, 3, 7):
+            stream = ReplyStream(KNOWN)
+            found = [call for at in range(0, len(text), size) for call in stream.feed(text[at : at + size])]
+            assert found == whole.calls[: len(found)], text
+            assert stream.end() == whole, text
 
 
 @pytest.mark.parametrize(

@@ -372,7 +372,7 @@ def test_a_terminal_is_not_steered_by_a_fault() -> None:
 
 # Nothing it is given makes it raise, or takes for ever
 
-BIG = many(20_000)  # six million characters under ``explore``
+BIG = many(10_000)  # three million characters under ``explore``
 HOSTILE = {
     "an empty page": " " * BIG,
     "blank lines": "\n " * (BIG // 2),
