@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sentences import IS_NOT_DEFINED, SET_IT_FIRST
 from words import complaint
 
-from quoth.tools.lisp.reader import read_all
+from quoth.tools.lisp.printer import show
+from quoth.tools.lisp.reader import read_all, read_one
 from quoth.tools.program.compiler import PROGRAM_LIMITS, ProgramError, check, compile_program
 from quoth.tools.program.explain import failed, misused, undefined
 from quoth.tools.program.hint import MAX_FIXED
+from quoth.tools.program.macros import MacroError, split, unseen
+from quoth.tools.program.rewriter import rewrite_typed
 
 LONG = "x" * MAX_FIXED
 TOOLS = ["read-file", "echo", "count-fruit"]
@@ -147,3 +152,81 @@ def test_a_form_that_does_not_fit_is_told_with_an_example(text: str, at: tuple[i
     said = misused(text, *at)
     assert (said or "").startswith(f"{head} does not fit here" if head else "")
     assert (said is None) == (not head)
+
+
+# What a person types at the prompt
+
+
+def expanded(node: Any) -> Any:
+    """The macro m has an expansion, n is somebody else's, and f is a function."""
+    return {"m": read_one("(let ((x 1)) x)"), "n": None}.get(str(node[0]), node)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("(let ((x 1)) x)", "(let [x 1] x)"),
+        ("(defun f (x) x)", "(defn f [x] x)"),
+        ("[(let ((x 1)) x)]", "[(let [x 1] x)]"),
+        ("(for [x (let ((y [1])) y)] x)", "(for [x (let [y [1]] y)] x)"),
+        ("(f (let ((x 1)) x))", "(f (let [x 1] x))"),
+        ("(m 1)", "(let [x 1] x)"),
+        ("(n (let ((x 1)) x))", "(n (let ((x 1)) x))"),
+        ("(quote (let ((x 1)) x))", "'(let ((x 1)) x)"),
+        (":a", ":a"),
+        ("(progn 1 2)", "(do 1 2)"),
+        ("(cond ((= 1 2) 3) (else 4))", "(cond (= 1 2) 3 True 4)"),
+        ("(cond (= 1 2) 3 True 4)", "(cond (= 1 2) 3 True 4)"),
+        ("(cond (f 1) 2 (g) 3)", "(cond (f 1) 2 (g) 3)"),
+        ("(cond (else 3) 4)", "(cond (else 3) 4)"),
+    ],
+)
+def test_what_is_typed_stays_hy_but_for_what_is_none(typed: str, meant: str) -> None:
+    assert show(rewrite_typed(read_one(typed), {"m", "n", "f"}, expanded)) == meant
+
+
+def test_a_form_that_is_too_deep_is_left_to_hy() -> None:
+    def deep(node: Any) -> Any:
+        raise RecursionError
+
+    form = read_one("(f 1)")
+    assert rewrite_typed(form, {"f"}, deep) is form
+
+
+# Macros
+
+
+@pytest.mark.parametrize(
+    ("text", "macros", "rest"),
+    [
+        ("(defmacro f [x] x) (f 1)", ["f"], "(f 1)"),
+        ("(defmacro f [x] x)", ["f"], "None"),
+        ("(do (defmacro f [x] x) (f 1))", ["f"], "(do (f 1))"),
+        ("(let [y 1] (defmacro f [x] x) (f y))", ["f"], "(let [y 1] (f y))"),
+        ("(do)", [], "(do)"),
+        ("(f (defmacro g [x] x))", [], "(f (defmacro g [x] x))"),
+        ("(defmacro f [#* x] x) (defmacro g [] 1) 2", ["f", "g"], "2"),
+    ],
+)
+def test_macros_stand_at_the_top_of_a_program(text: str, macros: list[str], rest: str) -> None:
+    found, left = split(read_all(text, PROGRAM_LIMITS), TOOLS)
+    assert ([*found], " ".join(map(show, left))) == (macros, rest)
+    known = unseen(text, read_all(text, PROGRAM_LIMITS), TOOLS)
+    assert (known is not None and [*known.macros]) == (macros or False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("(defmacro f 1)", "a macro is written (defmacro name [parameters] body …)"),
+        ("(defmacro f [x])", "a macro is written (defmacro name [parameters] body …)"),
+        ("(defmacro 1 [x] x)", "a macro is written (defmacro name [parameters] body …)"),
+        ("(defmacro f x x)", "a macro is written (defmacro name [parameters] body …)"),
+        ("(defmacro setv [x] x)", "setv is a form of Hy; give the macro another name"),
+        ("(defmacro eval [x] x)", "eval is a form of Hy; give the macro another name"),
+        ("(defmacro read_file [x] x)", "read_file is a tool; give the macro another name"),
+        ("(defmacro f [#** x] x)", "a macro is given forms, none of them by name; write #* forms"),
+    ],
+)
+def test_what_is_no_macro_is_told(text: str, said: str) -> None:
+    assert complaint(MacroError, lambda: split(read_all(text, PROGRAM_LIMITS), TOOLS)) == said
