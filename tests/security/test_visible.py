@@ -152,6 +152,7 @@ def test_progress_and_audit_show_no_row_of_an_argument(call: str) -> None:
         "seq": 1, "ts": "2026-01-01T00:00:00", "status": "ok", "duration_ms": 1, "user": "u", "session": "s",
         "route": "call", "tool": "act", "form": str(CALLS[call]), "policy": "", "rule": "", "guard": "",
         "gate": "", "consent": ODD, "repairs": "", "message": ODD, "side_effects": (),
+            "details": {"note": ODD},
     }  # fmt: skip
     for said in (out.getvalue(), _line(row)):
         assert "xxxxx" in said

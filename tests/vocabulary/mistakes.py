@@ -93,12 +93,6 @@ MISTAKES: tuple[Mistake, ...] = (
         "(for [i (range 3)] (print i))",
     ),
     Mistake(
-        "a macro definition",
-        "(defmacro twice [x] (* 2 x))",
-        f"defmacro {CANNOT_BE_USED_IN_A}; write a function, (defn double [x] (* x 2))",
-        "(defn double [x] (* x 2))",
-    ),
-    Mistake(
         "Clojure's short function",
         "(map #(+ % 1) [1 2])",
         f"{THE_PROGRAM_USES} +, {WHICH_IS_NOT_DEFINED}. An operator is the first of its form: (+ 1 2).",

@@ -410,8 +410,6 @@ SMUGGLED = r"""
 (if (do-mac 1) 2)
 f"{(-> 1 (do-mac))}"
 f"{1 :{(map do-mac [1])}}"
-'f"{(do-mac 1)}"
-(quote f"{(do-mac 1)}")
 (next (map do-mac [1]))
 (for [x [1]] (do-mac x))
 (setv x (for [y [1]] (do-mac y)))
