@@ -226,16 +226,22 @@ def offered_to(
     function: Callable[..., Any], marks: Mapping[str, Any], args: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What a function has parameters for, of the host's ``marks`` and a call's arguments."""
-    offered = {**marks, **{name.replace("-", "_"): value for name, value in args.items()}}
+    own = {name.replace("-", "_"): value for name, value in args.items()}
     wanted = _parameters(function)
-    return {name: value for name, value in offered.items() if name in wanted}
+    offered = {name: value for name, value in {**marks, **own}.items() if name in wanted}
+    return {**own, **offered} if REST in wanted else offered
+
+
+REST = "**"
 
 
 @lru_cache(maxsize=1024)
 def _parameters(function: Callable[..., Any]) -> frozenset[str]:
-    """The parameter names of a function, cached."""
+    """The parameter names of a function, cached; with REST if it takes all others by name."""
     try:
-        return frozenset(inspect.signature(function).parameters)
+        known = inspect.signature(function).parameters
+        rest = [REST] if any(one.kind is one.VAR_KEYWORD for one in known.values()) else []
+        return frozenset([*known, *rest])
     except ValueError:  # one is a word of Python, ``as``, which a function of Hy may have
         code = function.__code__
         return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])

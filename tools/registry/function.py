@@ -296,6 +296,9 @@ def _inner(function: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, 
     """The function within partials, and the keywords that these fill."""
     filled: dict[str, Any] = {}
     while isinstance(function, functools.partial):
+        with contextlib.suppress(TypeError, ValueError):
+            given = inspect.signature(function.func).bind_partial(*function.args)
+            filled = {**given.arguments, **filled}
         filled = {**function.keywords, **filled}
         function = function.func
     return function, filled

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from pydantic_core import SchemaValidator, core_schema, to_json
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import print_value
-from quoth.tools.registry.json_type import BOUND_PATHS, HINT, inline, nodes, with_texts
+from quoth.tools.registry.json_type import BOUND_PATHS, HINT, PATHS, inline, nodes, with_texts
 from quoth.tools.registry.values import plain
 from quoth.tools.text import short
 
@@ -94,7 +95,59 @@ def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
         raise DefinitionError(f"values of type {name}{place} cannot be written as JSON; {HINT}.") from None
     if any(node.get("format") in BOUND_PATHS for node in nodes(schema)):
         raise DefinitionError("a path has no bounds of its own; check it in the guard.")
+    if mode == "validation" and (found := [node for node in _deep(schema) if _is_judged(node)]):
+        seen = [*map(id, nodes(schema))]
+        why = "" if all(id(node) in seen for node in found) else "of a pattern or within a text"
+        if why := why or _other_reading(TypeAdapter(hint).core_schema) or _two_texts(schema):
+            raise DefinitionError(
+                f"a path or secret in {_named(hint)} would not be judged as the body gets it: {why}."
+            )
     return schema
+
+
+def _named(hint: Any) -> str:
+    return getattr(hint, "__name__", str(hint))
+
+
+def _is_judged(node: Mapping[str, Any]) -> bool:
+    """Whether values of a JSON Schema are judged before the body: a path by rules, a secret is hidden."""
+    return node.get("format") in PATHS or bool(node.get("writeOnly"))
+
+
+def _deep(node: Any) -> Iterator[Mapping[str, Any]]:
+    """Every dictionary in JSON data."""
+    if isinstance(node, Mapping):
+        yield node
+    for inner in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
+        yield from _deep(inner)
+
+
+_READS_OTHERWISE = {
+    **dict.fromkeys(("validate_by_name", "populate_by_name"), "a field may be given by two names"),
+    **dict.fromkeys(("str_strip_whitespace", "strip_whitespace"), "blanks are cut from texts"),
+    **dict.fromkeys(("str_to_lower", "to_lower", "str_to_upper", "to_upper"), "the case of texts is changed"),
+}
+
+
+def _other_reading(core: Any) -> str:
+    """By what pydantic would take other data than the JSON Schema of a type says; empty for nothing."""
+    for node in _deep(core):
+        for word, why in _READS_OTHERWISE.items():
+            if node.get(word) is True:
+                return why
+        if isinstance(node.get("validation_alias"), list):
+            return "a field may be given by several names"
+    return ""
+
+
+def _two_texts(schema: Any) -> str:
+    """Whether a text may be a path or another thing, in a union; then it would be taken as a path."""
+    for node in nodes(schema):
+        branches = [*(node.get("anyOf") or ()), *(node.get("oneOf") or ())]
+        texts = [one for one in branches if one.get("type") == "string" or isinstance(one.get("const"), str)]
+        if len(texts) > 1 and any(one.get("format") in PATHS for one in texts):
+            return "a text there may be a path or not"
+    return ""
 
 
 def _schema(hint: Any, mode: Mode) -> dict[str, Any]:

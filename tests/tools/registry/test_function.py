@@ -344,3 +344,23 @@ def test_a_function_of_one_model_may_be_a_partial_and_stays_callable() -> None:
 def test_the_options_are_those_of_the_macro() -> None:
     options = get_type_hints(FunctionSettings).keys() - {"name", "description", "guard", "changes"}
     assert {name.replace("_", "-") for name in options} == {*OPTIONS}
+
+
+def test_a_guard_judges_what_a_partial_fills_by_place_and_what_it_takes_by_any_name() -> None:
+    def order(fruit: str, pieces: int = 1) -> str:
+        "Order fruit."
+        return f"{pieces} {fruit}"
+
+    def by_name(fruit: str = "apple") -> Any:
+        return deny("no durians") if fruit == "durian" else True
+
+    def by_any(**args: Any) -> Any:
+        return deny("no durians") if args["fruit"] == "durian" else True
+
+    for guard in (by_name, by_any):
+        cognitive_tool(effects="reads", guard=guard, replace=True)(ordered := functools.partial(order))
+        assert gateway(tool_of(ordered)).pass_through('(order "durian")').status == "denied"
+        assert gateway(tool_of(ordered)).pass_through('(order "fig")').status == "ok"
+    cognitive_tool(effects="reads", guard=by_name, replace=True)(ordered := functools.partial(order))
+    made = tool_of(functools.partial(ordered, "durian"))
+    assert gateway(made).pass_through("(order)").status == "denied"

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NewType
 from uuid import UUID
 
 import pytest
-from pydantic import BaseModel, Field, FilePath, create_model
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, FilePath, SecretStr, create_model
 from sentences import CANNOT_BE_WRITTEN, IS_NOT_DEFINED
 from typing_extensions import TypedDict
 from words import complaint, files, form, gateway, load, tool
@@ -595,3 +595,40 @@ def test_a_program_of_python_may_give_the_value_itself(name: str, data: Any, val
     assert gate.pass_through(CallForm("probe", {"it": value})).ok
     assert gate.rows[0]["form"] == str(CallForm("probe", {"it": data}))
     assert all(same(one, value) for one in seen)
+
+
+class TwoNames(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+    file: Path = Field(Path("x"), alias="f")
+
+
+class Choices(BaseModel):
+    file: Path = Field(Path("x"), validation_alias=AliasChoices("f", "g"))
+
+
+class Stripped(BaseModel):
+    model_config = ConfigDict(str_strip_whitespace=True)
+    file: WorkspacePath = WorkspacePath("x")
+
+
+class HiddenKey(BaseModel):
+    model_config = ConfigDict(str_to_lower=True)
+    key: SecretStr = SecretStr("")
+
+
+@pytest.mark.parametrize(
+    ("hint", "why"),
+    [
+        (TwoNames, "a field may be given by two names"),
+        (list[TwoNames], "a field may be given by two names"),
+        (Choices, "a field may be given by several names"),
+        (Stripped, "blanks are cut from texts"),
+        (HiddenKey, "the case of texts is changed"),
+        (dict[Annotated[str, Field(pattern="^a")], Path], "of a pattern or within a text"),
+        (dict[Annotated[str, Field(pattern="^a")], SecretStr], "of a pattern or within a text"),
+    ],
+)
+def test_a_type_whose_paths_would_be_judged_otherwise_than_the_body_gets_them_is_refused(
+    hint: Any, why: str
+) -> None:
+    assert why in complaint(DefinitionError, lambda: tool("probe", params={"it": {"type": hint}}))
