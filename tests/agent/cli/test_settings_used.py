@@ -4,12 +4,9 @@ what all its commands share."""
 from __future__ import annotations
 
 import json
-import os
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 from words import files, quoth
@@ -19,7 +16,7 @@ from quoth.agent.cli.options import OF_ALL, Options, options_of, parsed
 from quoth.agent.settings import FLAGS, ROWS
 from quoth.tools.errors import UsageError
 
-AGENT = {"model", "tools", "policy", "services", "memory", "redis", "session", "limits", "plan"}
+VOCABULARY = Path(__file__).parents[2] / "vocabulary"
 
 
 def kinds() -> Iterator[tuple[list[str], type[Options]]]:
@@ -149,66 +146,10 @@ def test_a_command_looks_at_each_setting_of_its_help(name: str, desk: Path) -> N
 
 
 def looked_at(words: list[str], folder: Path) -> set[str]:
-    """The settings that a command line reads, run in a process of its own."""
-    ours, theirs = os.pipe()
-    if (child := os.fork()) == 0:
-        try:
-            seen: set[str] = set()
-            os.chdir(folder)
-            null = os.open(os.devnull, os.O_RDWR)
-            for stream in (0, 1, 2):
-                os.dup2(null, stream)
-            sys.stdin, sys.stdout, sys.stderr = (os.fdopen(stream, mode) for stream, mode in enumerate("rww"))
-            _record(seen)
-            command_line.main(words)
-        finally:
-            os.write(theirs, json.dumps(sorted(seen)).encode())
-            os._exit(0)
-    os.close(theirs)
-    with os.fdopen(ours) as told:
-        text = told.read()
-    os.waitpid(child, 0)
-    return set(json.loads(text))
-
-
-COPYING = ("__init__", "take_over")  # what reads all of them, to pass them on
-
-
-def _record(seen: set[str]) -> None:
-    from quoth.agent.cli import common
-
-    plain, whole = command_line.parsed, common.settings_of
-
-    class Reads(dict[str, Any]):
-        def get(self, name: str, default: Any = None) -> Any:
-            seen.add(name)
-            return super().get(name, default)
-
-        def items(self) -> Any:
-            return ((name, self[name]) for name in self)
-
-        def __getitem__(self, name: str) -> Any:
-            seen.add(name)
-            return super().__getitem__(name)
-
-    def recording(words: Any, given: Any) -> Any:
-        do, options = plain(words, given)
-        kind = type(options)
-
-        def read(self: Any, name: str) -> Any:
-            caller = sys._getframe(1).f_code
-            copies = caller.co_filename.endswith("dataclasses.py") or caller.co_name in COPYING
-            if name in ROWS and not copies:
-                seen.add(name)
-            found = object.__getattribute__(self, name)
-            return Reads(found) if name == "__dict__" and not copies else found
-
-        own = type(kind.__name__, (kind,), {"__getattribute__": read, "__module__": kind.__module__})
-        return do, own(**vars(options))
-
-    def all_of_an_agent(*given: Any, **more: Any) -> Any:
-        seen.update(name for name, row in ROWS.items() if row.group in AGENT)
-        return whole(*given, **more)
-
-    command_line.parsed = recording
-    common.settings_of = all_of_an_agent
+    """The settings that a command line reads, run in a process of its own: a sandbox survives no fork."""
+    path = folder.with_name("reading.py")
+    way = f"import sys\nsys.path.insert(0, {str(VOCABULARY)!r})\n"
+    path.write_text(f"{way}import settings_read\nsettings_read.run()\n")
+    quoth(str(path), *words, cwd=folder)
+    seen: list[str] = json.loads(path.with_suffix(".json").read_text())
+    return set(seen)
