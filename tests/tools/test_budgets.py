@@ -50,7 +50,7 @@ LINES = {
     "tools/origin": 770,
     "tools/policy": 2910,
     "tools/program": 1_760,
-    "tools/registry": 3_060,
+    "tools/registry": 3_093,
     "tools/remote": 2000,
     "tools/sandbox": 1160,
     "tools/shared": 460,
