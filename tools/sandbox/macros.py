@@ -102,8 +102,8 @@ async def expand(
         defined, rest = split(written := read_forms(text), tools)
     except MacroError as error:
         raise refusal(error.node, text, str(error)) from None
-    used = {mangled(name) for name in kept} | MACROEXPANDS
-    if not defined and used.isdisjoint(symbols_in(hy.models.List(written))):
+    symbols = set(symbols_in(hy.models.List(written)))
+    if not defined and symbols.isdisjoint({*map(mangled, kept), *MACROEXPANDS}):
         return Definitions(forms=True) if forms else None
     macros = {**kept, **{name: show(form) for name, form in defined.items()}}
     if len(macros) > MAX_MACROS:
@@ -113,7 +113,7 @@ async def expand(
         await expander.begin(session)
         for name, form in defined.items():  # used or not: its errors are those of the program
             await expander.function(name, form, text)
-        if not MACROEXPANDS.isdisjoint(symbols_in(hy.models.List(written))):
+        if not MACROEXPANDS.isdisjoint(symbols):
             for name in expander.given.macros:
                 await expander.function(name)
         await expander.settle(rest, tools, text)
