@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pages import SHOP
 from sentences import (
     A_GRANT_LASTS_AT_MOST,
     A_PROGRAM_THAT_A_TOOL,
@@ -667,9 +667,9 @@ def test_a_change_that_was_not_shown_is_shown_before_it_is_approved(here: Path) 
     assert "Approved once: " in said.out
 
 
-def test_the_program_in_the_readme_can_be_pasted_at_the_prompt(tmp_path: Path) -> None:
+def test_a_program_of_the_shop_can_be_pasted_at_the_prompt(tmp_path: Path) -> None:
     files(tmp_path, {"monday.txt": "apples 12\npears 30\n", "tuesday.txt": "apples 3\nplums 9\n"})
-    readme = (Path(__file__).parents[3] / "README.org").read_text(encoding="utf-8")
-    (program,) = re.findall(r":tangle total\.hy\n(.*?)#\+end_src", readme, re.DOTALL)
-    said = quoth("--yes", "--model", "scripted:/dev/null", cwd=tmp_path, stdin=program)
+    said = quoth(
+        "--yes", "--model", "scripted:/dev/null", cwd=tmp_path, stdin=(SHOP / "total.hy").read_text()
+    )
     assert (tmp_path / "total.txt").read_text() == "54", said
