@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 import shlex
-import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
@@ -437,20 +436,6 @@ PARTS: dict[str, tuple[type[Any], Callable[[Any], Any]]] = {
     "services": (HostServices, service_options),
     "limits": (RunLimits, run_limits),
 }
-RENAMED = {"max_tokens": "reply_tokens"}
-
-
-def renames(method: Callable[P, T]) -> Callable[P, T]:
-    """Let a method take its keywords by older names too, with a DeprecationWarning."""
-
-    @functools.wraps(method)
-    def renamed(*args: P.args, **named: P.kwargs) -> T:
-        for old in RENAMED.keys() & named.keys():
-            warnings.warn(f"{old} is called {RENAMED[old]} now.", DeprecationWarning, stacklevel=2)
-            named[RENAMED[old]] = named.pop(old)
-        return method(*args, **named)
-
-    return renamed
 
 
 def takes_fields(make: Callable[P, T]) -> Callable[P, T]:
@@ -477,4 +462,4 @@ def takes_fields(make: Callable[P, T]) -> Callable[P, T]:
 
     # To people the parameters are those that are named; type checkers see the fields too.
     taking.__signature__ = written.replace(parameters=list(own.values()))  # type: ignore[attr-defined]
-    return renames(taking)
+    return taking

@@ -81,8 +81,6 @@ class RunLimits:
     def of(cls, kept: Mapping[str, Any]) -> Self:
         """The limits that a session has kept; those that this version does not know are left out."""
         known = {one.name for one in fields(cls)}
-        if "tokens" in kept and "reply_tokens" not in kept:  # so it was called in older sessions
-            kept = {**kept, "reply_tokens": kept["tokens"], "tokens": None}
         return cls(**{name: value for name, value in kept.items() if name in known})
 
 

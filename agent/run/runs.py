@@ -16,7 +16,6 @@ from quoth.agent.run.calls import Calls
 from quoth.agent.run.driver import Driver
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.observation import waited
-from quoth.agent.run.options import renames
 from quoth.agent.run.spec import OutputType, RunSpec, TaskFile, attached, facts_of
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
@@ -55,7 +54,6 @@ class Runs:
         self._conversation: Messages | None = None
         self._talk: str | None = None  # the run that ``say`` continues; empty: none; None: see the session
 
-    @renames
     async def run(
         self,
         task: str,

@@ -18,7 +18,6 @@ from quoth import (
     HostServices,
     ModelOptions,
     PolicyOptions,
-    ScriptedBackend,
     Services,
     ToolOptions,
 )
@@ -121,19 +120,6 @@ def test_a_field_of_one_group_is_a_keyword_of_an_agent(tmp_path: Path) -> None:
         here = agent._agent
         assert here.models.options.base_url == "http://127.0.0.1:9"
         assert (here.models.search, here.limits.steps, here.broker.channel) == (True, 3, "x")
-
-
-def test_the_longest_reply_may_be_called_as_it_was(tmp_path: Path) -> None:
-    with (
-        pytest.warns(DeprecationWarning, match="max_tokens is called reply_tokens now"),
-        Agent(workspace=tmp_path, max_tokens=70) as agent,
-    ):
-        assert agent._agent.limits.reply_tokens == 70
-    with (
-        Agent(workspace=tmp_path, model=ScriptedBackend(["Hi."])) as agent,
-        pytest.warns(DeprecationWarning, match="max_tokens is called reply_tokens now"),
-    ):
-        agent.run("Say hi.", max_tokens=70)
 
 
 @pytest.mark.parametrize("client", [Agent, AsyncAgent])

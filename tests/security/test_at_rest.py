@@ -29,7 +29,7 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
 from quoth.tools.policy.files import Trust
 from quoth.tools.sandbox.snapshots import _secret
-from quoth.tools.storage.database import MIGRATIONS, Store
+from quoth.tools.storage.database import Store
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import private_folder, state_dir, store_path
 
@@ -395,18 +395,14 @@ def test_what_must_be_written_says_why_it_cannot(tmp_path: Path) -> None:
 
 
 def test_an_older_store_that_cannot_be_brought_up_to_date_says_so(tmp_path: Path) -> None:
-    path = store_path(tmp_path)
     with Agent(workspace=tmp_path, model=None, session="s1") as agent:
         agent.call('(echo :text "x")')
-    store = Store(path)
-    store.execute(f"PRAGMA user_version = {len(MIGRATIONS) - 1}")
-    store.close()
+    newer = (
+        "from quoth.agent.cli import main as cli\nfrom quoth.tools.storage import database\n"
+        "database.MIGRATIONS = ('CREATE TABLE later (x)',)\nraise SystemExit(cli.main(['sessions']))"
+    )
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from quoth.agent.cli import main as cli; raise SystemExit(cli.main(['sessions']))",
-        ],
+        [sys.executable, "-c", newer],
         cwd=tmp_path,
         preexec_fn=no_room,
         capture_output=True,
@@ -415,4 +411,4 @@ def test_an_older_store_that_cannot_be_brought_up_to_date_says_so(tmp_path: Path
         check=False,
     )
     assert done.returncode == 2
-    assert "is of an older quoth and must be brought up to date before it can be read" in done.stderr
+    assert "was written by an older quoth and must be upgraded before it can be read" in done.stderr

@@ -1,4 +1,4 @@
-"""New stores are copies of one that all migrations have made: they cost five times as much. Knows no test."""
+"""New stores are copies of one that the schema and all migrations have made. Knows no test."""
 
 from __future__ import annotations
 

@@ -101,11 +101,10 @@ class AuditFault:
 
 @dataclass(frozen=True)
 class Verification:
-    """The result of ``verify``. ``older`` counts the unprotected rows from before the chain existed."""
+    """The result of ``verify``."""
 
     rows: int
     head: str
-    older: int = 0
     faults: list[AuditFault] = field(default_factory=list)
 
     @property
@@ -192,7 +191,7 @@ class StoreAudit:
             "SELECT (SELECT max(seq) FROM audit), max(seq), max(hash) FROM audit_head"
         )
         faults: list[AuditFault] = []
-        count, older, before, link, noted = 0, 0, 0, "", not head
+        count, before, link, noted = 0, 0, "", not head
         for *stored, there, result, call in self._pages((*STORED, DIGEST, *TOLD), start=FIRST):
             row = dict(zip(STORED, stored, strict=True))
             if row["seq"] > (top or 0):  # written while we read
@@ -200,9 +199,7 @@ class StoreAudit:
             seq, count = row["seq"], count + 1
             if seq > before + 1:
                 faults.append(_missing(before + 1, seq - 1))
-            if last_seq == 0 and not row["hash"]:
-                older += 1
-            elif not row["hash"]:
+            if not row["hash"]:
                 faults.append(AuditFault(seq, row["id"], "was not written by the audit"))
             else:
                 if row["hash"] != _hash(row):
@@ -228,7 +225,7 @@ class StoreAudit:
         if not noted:
             faults.append(lost_head(head))
         faults += self._event_faults()
-        return Verification(count, last_hash or "", older, faults)
+        return Verification(count, last_hash or "", faults)
 
     def _event_faults(self) -> Iterator[AuditFault]:
         """The faults in the transcripts whose events the rows name."""
@@ -269,17 +266,11 @@ def lost_head(head: str) -> AuditFault:
 
 
 def _head(run: Statement) -> tuple[int, str]:
-    """The number and hash of the last row. Rows from before the chain are added to it first, as they are."""
+    """The number and hash of the last row."""
     found = run("SELECT seq, hash, (SELECT max(seq) FROM audit) FROM audit_head")
     if not found:
         raise RuntimeError("the head of the audit trail is missing")
     seq, link, top = found[0]
-    if seq == 0:
-        older = run(f"SELECT {', '.join(STORED)} FROM audit WHERE hash = '' ORDER BY seq")  # noqa: S608
-        for values in older:
-            row = dict(zip(STORED, values, strict=True)) | {"prev": link}
-            link = _hash(row)
-            run("UPDATE audit SET prev = ?, hash = ? WHERE seq = ?", (row["prev"], link, row["seq"]))
     # A row that somebody else put in is left for ``verify`` to find; it must not stop the audit.
     return max(seq, top or 0), link
 

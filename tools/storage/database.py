@@ -32,6 +32,7 @@ from quoth.tools.storage.paths import (
     require_regular,
     store_path,
 )
+from quoth.tools.storage.schema import FIRST, SCHEMA
 from quoth.tools.storage.schema import MIGRATIONS as MIGRATIONS
 
 # A read-only connection to the SQLite file of a store that cannot be written.
@@ -117,7 +118,8 @@ TROUBLE: dict[type[apsw.Error], str] = {
 BESIDE = ("-wal", "-shm")  # what SQLite keeps beside a store
 BUSY_MS = 10_000  # how long one process waits for another
 CANNOT_OPEN = "The store {} cannot be opened: {}."
-OLDER = "is of an older quoth and must be brought up to date"
+OLDER = "was written by an older quoth and must be upgraded"
+UPGRADER = "commit 55d1289a"  # the last that has the migrations up to FIRST
 BROKEN = "A part of this transaction has failed, so all of it is undone."
 
 
@@ -130,6 +132,11 @@ def _advice(path: Path, error: Exception) -> str:
     else:
         return ""
     return f" To go on: {how_to_write(failed, number, 'QUOTH_STATE')}."
+
+
+def newest() -> int:
+    """The number of the newest schema."""
+    return FIRST + len(MIGRATIONS)
 
 
 def _wait(tries: int) -> bool:
@@ -253,7 +260,7 @@ class Store:
         return apsw.SQLITE_OK
 
     def _migrate(self) -> None:
-        if self._version() == len(MIGRATIONS):
+        if self._version() == newest():
             return
         if self._looking:
             raise UsageError(
@@ -262,14 +269,23 @@ class Store:
             )
         with self.transaction() as run:
             version = self._version()  # another process may have been quicker
-            for step in MIGRATIONS[version:]:
+            if not version:
+                run(SCHEMA)
+            for step in MIGRATIONS[max(version - FIRST, 0) :]:
                 run(step)
-            run(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            run(f"PRAGMA user_version = {newest()}")
 
     def _version(self) -> int:
+        """The number of the schema; 0 for a new store."""
         ((version,),) = self.execute("PRAGMA user_version")
-        if version > len(MIGRATIONS):
-            raise UsageError(f"The store {self.path} was made by a newer quoth; this one cannot read it.")
+        if version > newest():
+            raise UsageError(f"A newer quoth wrote the store {self.path}; this one cannot read it.")
+        if 0 < version < FIRST:
+            raise UsageError(
+                f"The store {self.path} was written before quoth 0.1.0: its schema is {version}, and the "
+                f"oldest readable one is {FIRST}. Open it once with quoth at {UPGRADER}, which upgrades "
+                "it, or move it away."
+            )
         return int(version)
 
     def transaction(

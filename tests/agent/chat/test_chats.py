@@ -340,20 +340,6 @@ def test_chats_that_were_idle_for_long_are_let_go(store: Store, monkeypatch: pyt
     asyncio.run(story())
 
 
-def test_the_table_is_made_in_an_older_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from quoth.tools.storage.database import MIGRATIONS
-
-    before = next(n for n, text in enumerate(MIGRATIONS) if "CREATE TABLE inbox" in text)
-    with monkeypatch.context() as then:
-        then.setattr("quoth.tools.storage.database.MIGRATIONS", MIGRATIONS[:before])
-        Store(tmp_path / "old.sqlite").close()
-    opened = Store(tmp_path / "old.sqlite")
-    inbox = Inbox(lambda: opened)
-    one = inbox.accept(ChatMessage("a", "ann", "7", "Hello"))
-    assert [found.turn for found in inbox.unfinished()] == [one.turn]
-    opened.close()
-
-
 def test_who_decides_at_once_is_heard(store: Store, tmp_path: Path) -> None:
     """The decision comes while the line that asks is still going out."""
     pressed: list[str] = []

@@ -113,7 +113,6 @@ def test_a_trail_nobody_touched_is_whole(here: Path) -> None:
     assert json.loads(quoth("audit", "verify", "--json", cwd=here).out) == {
         "ok": True,
         "rows": 4,
-        "older": 0,
         "head": head,
         "faults": [],
     }
@@ -167,20 +166,6 @@ def test_a_reader_that_has_enough_ends_it_quietly(here: Path) -> None:
     shell = f"{' '.join(command())} audit --json | head -n 1"
     done = subprocess.run(shell, shell=True, cwd=here, capture_output=True, text=True, check=False)
     assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
-
-
-def test_rows_from_before_the_chain_are_counted(here: Path) -> None:
-    older = "UPDATE audit SET prev = '', hash = '', form = '', event = NULL, event_digest = '', said = ''"
-    tamper(here, f"{older}; UPDATE audit_head SET seq = 0, hash = ''")
-    said = quoth("audit", "verify", cwd=here)
-    assert said == Said(
-        0,
-        f"4 rows, {THE_CHAIN_IS_WHOLE}.\n",
-        "quoth: 4 of them are older than the chain; the next call chains them.\n",
-    )
-    assert "call  (echo …)\n" in quoth("audit", cwd=here).out
-    quoth("call", '(echo :text "a")', cwd=here)
-    assert quoth("audit", "verify", cwd=here).out.startswith(f"5 rows, {THE_CHAIN_IS_WHOLE}. Head: ")
 
 
 def test_what_was_written_cannot_steer_a_terminal(here: Path) -> None:

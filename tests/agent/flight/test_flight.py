@@ -40,7 +40,7 @@ from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import BusyError, StoreError, UsageError
 from quoth.tools.installing import install_extra
-from quoth.tools.storage.database import MIGRATIONS, Store
+from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
@@ -1539,21 +1539,6 @@ def test_steps_of_expectations_alone_are_not_taken_for_each_other(field: Field) 
     denied(field, "one")
     field.edit("PLAN one", "PLAN other")
     assert field.fly().ok
-
-
-def test_a_denial_in_a_store_of_an_older_version_holds(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:
-    field.plan(step("one", block("(put 1)")))
-    older = next(n for n, text in enumerate(MIGRATIONS) if "ADD COLUMN body" in text)
-    with monkeypatch.context() as then:
-        then.setattr("quoth.tools.storage.database.MIGRATIONS", MIGRATIONS[:older])
-        old = Store(store_path(field.folder))
-    old.execute(
-        "INSERT INTO plan_steps (plan, step, digest, tools, decision, user, at, why)"
-        " VALUES (?, 'one', 'd', 't', 'deny', 'ann', 1.0, 'no')",
-        (str(field.path),),
-    )
-    old.close()
-    assert field.fly(consent="yes").steps[0].text == "one was denied: the person said: no."
 
 
 def test_no_tool_can_write_an_approval(field: Field) -> None:

@@ -475,11 +475,6 @@ def test_the_budgets_of_a_day_are_a_list() -> None:
     assert said == "budgets are a list of DailyBudget(cost=5), …, not 5."
 
 
-def test_older_sessions_called_the_longest_reply_tokens() -> None:
-    assert RunLimits.of({"steps": 7, "tokens": 600}) == RunLimits(steps=7, reply_tokens=600)
-    assert RunLimits.of(vars(RunLimits(tokens=600, cost=1))) == RunLimits(tokens=600, cost=1)
-
-
 def test_json_holds_what_was_spent_and_what_is_left_only_where_that_is_bounded(tmp_path: Path) -> None:
     told = json.loads(json.dumps(run(tmp_path, Asked(*looks(1)), RunLimits(tokens=50_000)).to_json()))
     assert told["spent"]["tokens"] == 2_000

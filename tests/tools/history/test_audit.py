@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from sentences import COULD_NOT_BE_WRITTEN, ITS_GUARD_REFUSED_THESE_ARGUMENTS, WAS_CHANGED_AFTER_IT_WAS
 from words import Spy, files, gateway, script, tool
@@ -17,30 +15,7 @@ from words import Spy, files, gateway, script, tool
 from quoth.tools.call.call import ALLOW, Verdict, ask, deny
 from quoth.tools.errors import InvalidCallError, StoreError
 from quoth.tools.history.audit import ALL, COLUMNS, StoreAudit, Verification, _hash
-from quoth.tools.storage.database import MIGRATIONS, Store
-
-# The schema of version 1, word for word as it was released.
-VERSION_1 = """
-    CREATE TABLE audit (
-        seq INTEGER PRIMARY KEY,
-        id TEXT NOT NULL UNIQUE,
-        ts TEXT NOT NULL,
-        session TEXT NOT NULL,
-        user TEXT NOT NULL,
-        route TEXT NOT NULL,
-        parent TEXT,
-        depth INTEGER NOT NULL,
-        round INTEGER NOT NULL,
-        place INTEGER NOT NULL,
-        tool TEXT NOT NULL,
-        digest TEXT NOT NULL,
-        status TEXT NOT NULL,
-        stage TEXT NOT NULL,
-        duration_ms INTEGER NOT NULL,
-        side_effects TEXT NOT NULL
-    ) STRICT;
-    CREATE INDEX audit_session ON audit (session, seq);
-    """
+from quoth.tools.storage.database import Store
 
 
 def row(number: int, **more: Any) -> dict[str, Any]:
@@ -409,52 +384,6 @@ def test_a_writer_that_is_killed_leaves_a_whole_chain(tmp_path: Path, when: str,
     audit = StoreAudit(lambda: store)
     audit.write(row(1))
     assert (audit.verify().rows, faults(audit)) == (rows + 1, [])
-    store.close()
-
-
-# Stores from before the chain
-
-
-def old_store(path: Path, rows: int = 3) -> Path:
-    """A store as version 1 made it."""
-    connection = apsw.Connection(str(path))
-    connection.execute(VERSION_1)
-    for number in range(1, rows + 1):
-        made = row(number)
-        values = [made[name] for name in COLUMNS[:14]] + [json.dumps(["wrote:a"])]
-        marks = ", ".join("?" * 15)
-        connection.execute(f"INSERT INTO audit ({', '.join(COLUMNS[:15])}) VALUES ({marks})", values)
-    connection.execute("PRAGMA user_version = 1")
-    connection.close()
-    return path
-
-
-def test_the_first_migration_was_never_edited() -> None:
-    assert MIGRATIONS[0] == VERSION_1
-
-
-def test_a_store_from_before_the_chain_is_chained_with_its_next_row(tmp_path: Path) -> None:
-    store = Store(old_store(tmp_path / "s.sqlite"))
-    audit = StoreAudit(lambda: store)
-    assert audit.verify() == Verification(3, "", older=3)
-    before = audit.rows()
-    assert [(found["id"], found["side_effects"], found["form"]) for found in before] == [
-        (f"c{number}", ["wrote:a"], "") for number in (1, 2, 3)
-    ]
-    audit.write(row(4))
-    found = audit.verify()
-    assert (found.rows, found.older, found.faults) == (4, 0, [])
-    assert audit.rows()[:3] == before
-    store.execute("UPDATE audit SET status = 'y' WHERE seq = 2")
-    assert faults(audit) == [f"Row 2 (call c2) {WAS_CHANGED_AFTER_IT_WAS}."]
-    store.close()
-
-
-def test_an_old_store_without_rows_begins_its_chain(tmp_path: Path) -> None:
-    store = Store(old_store(tmp_path / "s.sqlite", rows=0))
-    audit = StoreAudit(lambda: store)
-    audit.write(row(1))
-    assert audit.verify().ok
     store.close()
 
 

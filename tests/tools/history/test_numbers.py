@@ -19,7 +19,6 @@ PROMISED = {
     "transfer.FORMAT": 1,
     "transfer.SHOWN_CHARS": 40,
     "versions.KEPT_BYTES": 200_000_000,
-    "audit.Verification.older": 0,
     "receipts._Open.seq": 0,
     "receipts._Open.undone": 0,
 }

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sentences import WAS_CHANGED_AFTER_IT_WAS
-from words import desk, form, scripted
+from words import desk, scripted
 
 from quoth import Agent
 from quoth.tools.call.redaction import kept_text
-from quoth.tools.consent.requests import Decision, request_digest
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.event import content_of, event_form, texts_of, written_form
 from quoth.tools.history.receipts import StoreCallLog
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.table import cognitive_tools
-from quoth.tools.storage.database import MIGRATIONS, Store
+from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
 EARLIER = Path(__file__).parents[1] / "data" / "store-24.sql"
@@ -213,60 +209,6 @@ def test_the_texts_of_a_row_are_those_of_its_events(args: dict[str, object], mes
     call = event_form("call", 1, "", "", 0, "", {"id": "a", "form": written_form(form)})
     result = event_form("receipt", 2, "", "", 1, "", {"id": "a", "status": "ok", "message": message})
     assert texts_of(result, call) == (kept_text(form.canonical), kept_text(message))
-
-
-# A store of the version before
-
-
-@pytest.fixture
-def earlier(tmp_path: Path) -> Path:
-    """A workspace in which a program waits, as the version wrote it whose receipts held results."""
-    path = store_path(tmp_path)
-    path.parent.mkdir(parents=True)
-    old = apsw.Connection(str(path))
-    old.execute(";".join(MIGRATIONS[:24]) + "; PRAGMA user_version = 24")
-    old.execute(EARLIER.read_text())
-    old.execute("UPDATE requests SET expires = ?", (time.time() + 3600,))
-    old.execute("UPDATE receipts SET at = ?", (time.time(),))
-    write = cognitive_tools.get("write-file")  # whose code has changed since
-    waiting = request_digest(form('(write-file :content "two" :path "b.txt")'), write.version, "pears", {})
-    old.execute("UPDATE requests SET version = ? WHERE tool = 'write-file'", (write.version,))
-    old.execute("UPDATE requests SET digest = ? WHERE state = 'pending'", (waiting,))
-    old.execute("UPDATE receipts SET version = ? WHERE version = ?", (write.version, WRITE_VERSION))
-    old.close()
-    (tmp_path / "note.txt").write_text("A note.\n")
-    (tmp_path / "a.txt").write_text("It was mine since.")
-    return tmp_path
-
-
-def test_an_earlier_store_is_whole_and_shows_its_texts(earlier: Path) -> None:
-    store = Store(store_path(earlier))
-    rows = list(StoreAudit(lambda: store).select())
-    assert [row["tool"] for row in rows if row["stage"] == "body"] == [
-        "read-file",
-        "eval",
-        "write-file",
-        "eval",
-    ]
-    assert rows[0]["form"] == '(read-file :path "note.txt")'
-    assert faults(store) == []
-    store.close()
-
-
-def test_what_the_version_before_had_done_is_not_done_again(earlier: Path) -> None:
-    replies = scripted(RUN[0], RUN[0], "Both are there.")
-    with Agent(workspace=earlier, session="pears", user="ann", model=replies) as agent:
-        (request,) = agent.broker.requests(session="pears")
-        agent.broker.decide(request.id, Decision())
-        (reply,) = agent.resume()
-    assert (earlier / "b.txt").read_text() == "two"
-    assert (earlier / "a.txt").read_text() == "It was mine since."
-    assert reply.calls[-1].result.status == "ok"
-    store = Store(store_path(earlier))
-    assert faults(store) == []
-    stages = [row["stage"] for row in StoreAudit(lambda: store).select() if row["tool"] == "write-file"]
-    assert stages[-2:] == ["receipt", "body"]  # a.txt, b.txt
-    store.close()
 
 
 def test_a_session_that_was_removed_under_a_call_is_not_a_changed_row(store: Store) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,11 +16,10 @@ from sentences import (
     THIS_IS_NO_SESSION,
     WAS_CHANGED_AFTER_IT_WAS,
 )
-from words import Agent, PausableClock, complaint, form, scripted
+from words import PausableClock, complaint, form
 
 from quoth.tools.call.redaction import SECRET, may_hold_secrets, redact
 from quoth.tools.errors import UsageError
-from quoth.tools.history.audit import StoreAudit
 from quoth.tools.history.event import (
     KINDS,
     Event,
@@ -41,8 +39,7 @@ from quoth.tools.history.transcript import FEW, Transcript, without_secrets
 from quoth.tools.history.transfer import NEEDED, POSSIBLE, copy_session, read_written, receipts_of, written
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code
-from quoth.tools.storage.database import MIGRATIONS, Store
-from quoth.tools.storage.paths import store_path
+from quoth.tools.storage.database import Store
 
 
 @pytest.fixture
@@ -522,40 +519,6 @@ def test_receipts_are_those_of_the_new_session(transcript: Transcript, store: St
     transcript.remove("t")
     assert store.execute("SELECT key FROM receipts") == []
     assert [name for name, *_ in transcript.sessions()] == ["s"]
-
-
-# Stores of older versions
-
-FIRST = Path(__file__).parents[1] / "data" / "store-1.sql"
-
-
-def test_a_store_of_the_first_version_opens_and_takes_a_session(tmp_path: Path) -> None:
-    import apsw
-
-    path = store_path(tmp_path)
-    path.parent.mkdir(parents=True)
-    old = apsw.Connection(str(path))
-    old.execute(FIRST.read_text())
-    assert list(old.execute("PRAGMA user_version")) == [(1,)]
-    tables = [name for (name,) in old.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    assert tables == ["audit"]
-    old.close()
-
-    opened = Store(path)
-    assert opened.execute("PRAGMA user_version") == [(len(MIGRATIONS),)]
-    audit = StoreAudit(lambda: opened)
-    before = audit.verify()
-    assert (before.ok, before.rows, before.older) == (True, 3, 3)
-    assert [row["tool"] for row in audit.select()] == ["read-file", "write-file", "eval"]
-    opened.close()
-
-    with Agent(workspace=tmp_path, session="s", user="ann", model=scripted("(echo 1)", "One.")) as agent:
-        assert agent.run("Say one.").text == "One."
-    again = Store(path)
-    after = StoreAudit(lambda: again).verify()
-    assert (after.ok, after.rows, after.older) == (True, 4, 0)
-    Transcript(lambda: again).verify("s")
-    again.close()
 
 
 SAID_SECRETLY = [

@@ -24,7 +24,7 @@ from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.history.audit import COLUMNS, StoreAudit
 from quoth.tools.storage import database
-from quoth.tools.storage.database import FULL, MIGRATIONS, Store
+from quoth.tools.storage.database import FULL, MIGRATIONS, Store, newest
 from quoth.tools.storage.paths import state_dir, store_path
 
 
@@ -70,7 +70,7 @@ def test_what_was_written_is_there_after_closing_and_opening(tmp_path: Path) -> 
     store.close()
     again = Store(path)
     assert StoreAudit(lambda: again).rows() == [row() | {"side_effects": ["wrote:a", "ran:é"]}]
-    assert again.execute("PRAGMA user_version") == [(len(MIGRATIONS),)]
+    assert again.execute("PRAGMA user_version") == [(newest(),)]
     again.close()
 
 
@@ -277,10 +277,10 @@ def test_the_owner_of_a_store_of_another_user_is_named(
 def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "s.sqlite"
     store = Store(path)
-    store.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
+    store.execute(f"PRAGMA user_version = {newest() + 1}")
     store.close()
     assert complaint(UsageError, lambda: Store(path)) == (
-        f"The store {path} was made by a newer quoth; this one cannot read it."
+        f"A newer quoth wrote the store {path}; this one cannot read it."
     )
 
 
