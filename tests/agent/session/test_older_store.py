@@ -123,7 +123,7 @@ def test_its_sessions_are_listed_and_shown(
         "9 ■ done in 2 steps",
     ]
     assert "   → (write-file " in said("log", "plums")
-    waiting = [line for line in said("pending").splitlines() if "(" in line]
+    waiting = [line for line in said("pending").splitlines() if "  (write-file" in line]
     assert [line.split(maxsplit=1)[1] for line in waiting] == [
         r'(write-file :path "pears.txt" :content "Two pears.\n")',
         r'(write-file :path "plums.txt" :content "Three apples.\nOne plum.\n")',
