@@ -63,8 +63,8 @@ def warmth(text: str) -> float:
 def key_file(text: str) -> str:
     if not text.startswith("@"):  # it is not repeated: it may be the key
         raise argparse.ArgumentTypeError(
-            "a key that is typed can be seen by others; name a file that holds it, @FILE, or type:"
-            " quoth models login PROVIDER"
+            "a key on the command line can be seen by others; name the file that contains it, @FILE, or store"
+            " the key: quoth models login PROVIDER"
         )
     return text
 
@@ -123,23 +123,25 @@ class CommandSettings:
     )
     dialect: str | None = setting(
         "--dialect NAME",
-        "how the model calls tools: call-form, plist, json, tags, native, run (default: by model)",
+        "how the model writes calls: call-form, plist, json, tags, native or run (default: the best for the"
+        " model)",
         Row("model", "model.dialect", form="dialect", kept="dialect", replayed=True),
     )
     after_tags: Literal["stop", "continue"] | None = setting(
         "--after-tags WHAT",
-        "after a reply with calls, stop or continue (default: stop in a chat, else continue)",
+        "after a reply that contains calls: stop, or continue with their results (default: stop in a chat,"
+        " else continue)",
         Row("model", "model.after_tags", kept="after-tags"),
         choices=("stop", "continue"),
     )
     base_url: str | None = setting(
         "--base-url URL",
-        "the address of the model's server",
+        "address of the model's server, such as http://127.0.0.1:8080/v1",
         Row("model", "model.base_url", kept="base-url", outside=True),
     )
     instructions: str | None = setting(
         "--instructions TEXT",
-        "what the model is told before any task, or @FILE that holds it",
+        "instructions for the model, sent before the task; @FILE reads them from a file",
         Row(
             "model",
             "model.instructions",
@@ -151,25 +153,25 @@ class CommandSettings:
     )
     temperature: float | None = setting(
         "--temperature T",
-        "sampling temperature, 0 to 2",
+        "sampling temperature, 0 to 2 (default: the server's own)",
         Row("model", "model.temperature", form="temperature", kept="temperature", per_run=True),
         type=warmth,
     )
     timeout: float | None = setting(
         "--timeout SECONDS",
-        "how long the model's server may be silent (default: 120)",
+        "stop waiting when the model's server has sent nothing for N seconds (default: 120)",
         Row("model", "model.timeout", form="timeout", check="seconds", kept="timeout", per_run=True),
         type=at_least_one,
     )
     api_key: str | None = setting(
         "--api-key @FILE",
-        "the key of the model's server (default: see quoth models)",
+        "file that contains the API key (default: the stored key or the provider's environment variable)",
         Row("model", "model.api_key", per_run=True),
         type=key_file,
     )
     reply_tokens: int | None = setting(
         "--max-reply-tokens N",
-        "tokens one reply of the model may have (default: by what it can read)",
+        "maximum number of tokens in one reply (default: depends on the model's context)",
         Row(
             "model",
             "limits.reply_tokens",
@@ -182,87 +184,89 @@ class CommandSettings:
     )
     workspace: str | None = setting(
         "--workspace DIR",
-        "the folder the file tools may touch (default: the project's root)",
+        "folder the tools work in (default: the project's root)",
         Row("common"),
     )
     tools: Sequence[str] = setting(
         "--tools FILE…",
-        "a .hy or .py file of tools",
+        "load tools from a .hy or .py file",
         Row("tools", "tools.tools", kept="tools", outside=True, replayed=True),
     )
     belt: Literal["full", "search"] | None = setting(
         "--belt KIND",
-        "full, or search: one line a tool",
+        "how tools are listed for the model: full, or search (one line for each; default: full)",
         Row("model", "tools.belt", kept="belt", replayed=True),
         choices=("full", "search"),
     )
     without: Sequence[str] = setting(
         "--without NAME…",
-        "leave out a tool that ships",
+        "leave out a built-in tool",
         Row("tools", "tools.without", kept="without", replayed=True),
     )
     remote: str | None = setting(
         "--remote URL",
-        "redis://…, where workers offer tools (a password: in QUOTH_REDIS, or @FILE)",
+        "Redis where workers offer tools, redis://HOST; put a URL with a password into QUOTH_REDIS or @FILE",
         Row("redis", kept="remote", outside=True, replayed=True),
     )
     local: Sequence[str] = setting(
-        "--local TOOL…", "keep this tool here though it is remote too", Row("redis", kept="local")
+        "--local TOOL…", "run this tool here although a worker offers it too", Row("redis", kept="local")
     )
     prefix: str | None = setting(
-        "--prefix NAME", "what the keys in Redis begin with (default: sg)", Row("redis", kept="prefix")
+        "--prefix NAME", "prefix of the keys in Redis (default: sg)", Row("redis", kept="prefix")
     )
     key: str | None = setting(
         "--key FILE",
-        "the key shared with the workers (default: QUOTH_CATALOG_KEY)",
+        "file of the key that signs messages between machines (default: QUOTH_CATALOG_KEY)",
         Row("redis", kept="key-file"),
     )
     redis_ca: str | None = setting(
-        "--redis-ca FILE", "the CA of a rediss:// server", Row("redis", kept="redis-ca")
+        "--redis-ca FILE",
+        "certificate authority of a rediss:// server, a PEM file",
+        Row("redis", kept="redis-ca"),
     )
     shared: str | None = setting(
         "--shared URL",
-        "redis://…, where machines share limits and requests (default: QUOTH_SHARED)",
+        "Redis where machines share limits and requests, redis://HOST (default: QUOTH_SHARED)",
         Row("redis", kept="shared", outside=True),
     )
     sources: Sequence[str] = setting(
         "--source NAME=PATH…",
-        "a folder or file that tools may read",
+        "let tools read a folder or file outside the workspace under this name",
         Row("tools", kept="sources", outside=True),
     )
     channels: Sequence[str] = setting(
         "--channel NAME=WHERE…",
-        "a file or web address that messages can be sent to",
+        "let tools send messages to a file or web address under this name",
         Row("services", kept="channels", outside=True),
     )
     knowledge: bool = setting(
         "--knowledge",
-        "gather sources, claims and learnings in the folder knowledge/",
+        "let the model collect sources, claims and learnings in the folder knowledge/",
         Row("tools", kept="knowledge"),
     )
     search: str | None = setting(
         "--search WHERE",
-        "where research looks: a SearXNG server, an address with {query}, or a folder",
+        "what the tool research searches: a SearXNG server, a URL with {query}, or a folder",
         Row("services", kept="search", outside=True),
     )
     search_keys: str | None = setting(
         "--search-keys MAP",
-        "where a server's answer has results=,title=,url=,text=",
+        "names of the fields in the search server's JSON: results=…,title=…,url=…,text=…",
         Row("services", kept="search-keys"),
     )
     policy: str | None = setting(
         "--policy FILE",
-        "rules for this run, beside yours and the workspace's",
+        "add the rules of this file to yours and the workspace's",
         Row("policy", "policy.file", kept="policy", outside=True, replayed=True),
     )
     gate: str | None = setting(
         "--gate FILE.hy",
-        "a reviewer of the calls of tools that want one",
+        "a Hy file whose function check reviews the calls of tools with :gate",
         Row("policy", "policy.gate", kept="gate", outside=True, replayed=True),
     )
     gate_command: str | None = setting(
         "--gate-command CMD",
-        "a program that judges every call: JSON on stdin, exit 0 allows, 2 denies",
+        "a program that judges every call: it reads JSON from stdin; exit code 0 allows, 2 denies",
         Row(
             "policy",
             "policy.gate_command",
@@ -275,38 +279,43 @@ class CommandSettings:
     )
     boundary: str | None = setting(
         "--boundary KIND",
-        "what confines programs: bubblewrap, landlock, seatbelt or none (default: the best that works)",
+        "what confines programs: bubblewrap, landlock, seatbelt or none (default: the first that works)",
         Row("policy"),
         choices=("bubblewrap", "landlock", "seatbelt", "none"),
     )
     memory: str | None = setting(
         "--memory URL",
-        "postgresql://…, the memory (default: QUOTH_MEMORY, or that of the workspace)",
+        "PostgreSQL database with the memory, postgresql://… (default: QUOTH_MEMORY, else the workspace's)",
         Row("memory"),
     )
     user: str | None = setting(
-        "--user NAME", "who is asking (default: the login name)", Row("common"), type=a_name
+        "--user NAME",
+        "name of the user, for rules and records (default: the login name)",
+        Row("common"),
+        type=a_name,
     )
     session: str | None = setting(
         "--session ID",
-        "the session the calls belong to (default: a new one)",
+        "session to record this in (default: a new one)",
         Row("session"),
         type=a_name,
     )
     trace: str | None = setting(
         "--trace FILE",
-        "append a line of JSON to FILE for each run, turn, request and call",
+        "append a JSON line to FILE for each run, turn, model request and call",
         Row("session", "services.trace"),
     )
     trace_content: bool = setting(
         "--trace-content",
-        "also prompts, replies, arguments and results, without secrets",
+        "include prompts, replies, arguments and results in the trace, without secrets",
         Row("session", "services.trace_content"),
     )
     json: bool = setting("--json", "print JSON to stdout and nothing else", Row("common"))
     yes: bool = setting("--yes", "answer yes to every permission question", Row("asking"))
-    no_input: bool = setting("--no-input", "never ask; such a call stays pending", Row("asking"))
-    debug: bool = setting("--debug", "show the traceback of each error on stderr", Row("common"))
+    no_input: bool = setting(
+        "--no-input", "never ask a question; a call that needs one waits for quoth approve", Row("asking")
+    )
+    debug: bool = setting("--debug", "print the Python traceback of each error to stderr", Row("common"))
     steps: int | None = setting(
         "--max-steps N",
         "maximum number of model turns (default: 25)",
@@ -315,25 +324,25 @@ class CommandSettings:
     )
     calls: int | None = setting(
         "--max-calls N",
-        "maximum number of calls (default: 100)",
+        "maximum number of tool calls (default: 100)",
         Row("limits", "limits.calls", form="budget :calls", check="whole", kept="limits"),
         type=at_least_one,
     )
     tokens: int | None = setting(
         "--max-tokens N",
-        "stop before a request that may take more tokens, in and out (default: no bound)",
+        "maximum number of tokens, sent and received together (default: no limit)",
         Row("limits", "limits.tokens", form="budget :tokens", check="whole", kept="limits"),
         type=at_least_one,
     )
     cost: float | None = setting(
         "--max-cost USD",
-        "stop before a request that may cost more (default: no bound; needs quoth[prices])",
+        "maximum cost in US dollars; needs quoth[prices] (default: no limit)",
         Row("limits", "limits.cost", form="budget :cost", check="number", kept="limits"),
         type=dollars,
     )
     seconds: float | None = setting(
         "--max-seconds N",
-        "stop after N seconds, not counting time spent waiting for you (default: no bound)",
+        "stop after N seconds, not counting time spent waiting for you (default: no limit)",
         Row("limits", "limits.seconds", form="budget :seconds", check="seconds", kept="limits"),
         type=at_least_one,
     )
@@ -345,19 +354,19 @@ class CommandSettings:
     )
     context: int | None = setting(
         "--max-context N",
-        "tokens the model can read at once (default: as known of the model)",
+        "size of the model's context in tokens (default: as known of the model)",
         Row("limits", "limits.context", kept="limits"),
         type=at_least_one,
     )
     window: float | None = setting(
         "--repeat-window SECONDS",
-        "answer a call that is repeated within N seconds by its earlier result; 0: never (default: 300)",
+        "answer a call repeated within N seconds with its earlier result; 0 runs it again (default: 300)",
         Row("limits", "limits.window", kept="limits"),
         type=whole_seconds,
     )
     plan_mode: bool | None = setting(
         "--plan",
-        "plan mode: a call that does more than read is not run, and becomes a step of a flight plan",
+        "plan mode: run only calls that read; every other call becomes a step of a flight plan",
         Row("plan", kept="plan"),
         action=argparse.BooleanOptionalAction,
     )
@@ -387,18 +396,19 @@ def filled(given: Mapping[str, Any], part: str) -> dict[str, Any]:
     }
 
 
+# The heading of help under which each group is shown, in the order of the headings.
 GROUPS = {
-    "common": "common options",
-    "model": "the model",
-    "tools": "tools and what they read",
-    "policy": "rules",
-    "services": "messages and searches",
-    "memory": "memory",
-    "redis": "other machines",
-    "session": "the session and its trace",
-    "asking": "questions",
+    "model": "model",
     "limits": "limits of a run",
-    "plan": "plan mode",
+    "policy": "rules and approvals",
+    "asking": "rules and approvals",
+    "plan": "rules and approvals",
+    "tools": "tools",
+    "services": "tools",
+    "session": "session, memory and trace",
+    "memory": "session, memory and trace",
+    "common": "workspace and output",
+    "redis": "other machines",
 }
 HOLDERS = {
     "model": "ModelOptions",
@@ -417,11 +427,11 @@ def as_org() -> str:
         "",
         "A setting comes from the command line, else from the continued session, else from =config.hy=.",
     ]
-    for group, title in GROUPS.items():
+    for title in dict.fromkeys(GROUPS.values()):
         lines += ["", f"* {title[:1].upper()}{title[1:]}"]
         for one in fields(CommandSettings):
             row = one.metadata["row"]
-            if row.group != group:
+            if GROUPS[row.group] != title:
                 continue
             holder, _, keyword = row.to.partition(".")
             said = [f"config.hy: ~({row.form} …)~"] if row.form else []

@@ -33,16 +33,20 @@ class AuditOptions(Options):
 
     groups = "--session"
     verify: str | None = argument(
-        "verify", "say whether any row was changed, is missing or was put in", nargs="?"
+        "verify", "verify: check whether a row was changed, removed or inserted", nargs="?"
     )
-    tool: str | None = option("--tool", "NAME", "only calls of this tool")
-    status: str | None = option("--status", "STATUS", "only calls that ended so: ok, denied, limited, …")
+    tool: str | None = option("--tool", "NAME", "show only calls of this tool")
+    status: str | None = option(
+        "--status", "STATUS", "show only calls with this result: ok, denied, limited, …"
+    )
     since: str | None = option(
-        "--since", "WHEN", "only calls since a time (2026-03-10, 2026-03-10T14:05; UTC) or within 30m, 2h, 7d"
+        "--since",
+        "WHEN",
+        "show only calls since a time in UTC (2026-03-10, 2026-03-10T14:05) or in the last 30m, 2h, 7d",
     )
-    last: str | None = option("--last", "N", "only the last N of them")
+    last: str | None = option("--last", "N", "show only the last N calls")
     head: str | None = option(
-        "--head", "HASH", "with verify: a row with this hash, noted earlier, must still be there"
+        "--head", "HASH", "with verify: also check that the row with this hash still exists"
     )
 
 
@@ -183,7 +187,7 @@ class StatsOptions(Options):
     since: str = option(
         "--since",
         "WHEN",
-        "only since a time (2026-03-10, UTC) or within 2h, 7d (default: 30d)",
+        "count only since a time in UTC (2026-03-10) or the last 2h, 7d (default: 30d)",
         default="30d",
     )
 

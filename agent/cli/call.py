@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class CallOptions(AgentOptions):
-    form: str = argument("FORM", "such as '(echo :text \"hi\")'; - reads it from stdin")
+    form: str = argument("FORM", "the call form, such as '(echo :text \"hi\")'; - reads it from stdin")
 
 
 class ReadOptions(Options):
     works_in_workspace, groups = False, f"tools --dialect {REMOTE}"
-    file: str = argument("FILE", "the reply (default: stdin)", nargs="?", default="-")
-    display: bool = switch("--display", "show what a person would be shown of it")
+    file: str = argument("FILE", "file of the model's reply (default: stdin)", nargs="?", default="-")
+    display: bool = switch("--display", "print the text that a person would see")
 
 
 def call(options: CallOptions) -> int:
@@ -71,9 +71,9 @@ MEMORY_DECIDES: Final = (
 
 
 class EvalOptions(AgentOptions):
-    form: str = argument("FORM", "such as '(* 6 7)'; - reads it from stdin")
-    dry_run: bool = switch("--dry-run", "only show what it may call; nothing is done but reading")
-    pure: bool = switch("--dry-run=pure", "the same, and nothing is read either")
+    form: str = argument("FORM", "the program, such as '(* 6 7)'; - reads it from stdin")
+    dry_run: bool = switch("--dry-run", "show what the program may call; run only calls that read")
+    pure: bool = switch("--dry-run=pure", "show what the program may call; run no call at all")
 
 
 def evaluate(options: EvalOptions) -> int:

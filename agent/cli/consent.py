@@ -44,34 +44,36 @@ if TYPE_CHECKING:
     from quoth.tools.consent.requests import Decision, Request
     from quoth.tools.storage.database import Store
 
-ID = "the request, as quoth pending lists it; or a PLAN.org"
-STEP = "of a plan, this step or group alone"
+ID = "id of the request, as quoth pending lists it, or a PLAN.org"
+STEP = "with a PLAN.org: only this step or group"
 
 
 class PendingOptions(Options):
     groups = f"tools --session {SHARED}"
-    id: str | None = argument("ID", "the request to show in full", nargs="?")
+    id: str | None = argument("ID", "id of a request to show in full (default: list all)", nargs="?")
 
 
 class ApproveOptions(AgentOptions):
     id: str = argument("ID", ID)
     step: str | None = option("--step", "STEP", STEP)
-    time: str | None = option("--for", "TIME", "as often as it comes within 30m, 2h, 1d")
+    time: str | None = option(
+        "--for", "TIME", "approve the same call each time it is asked for in the next 30m, 2h, 1d"
+    )
     scope: str | None = option(
         "--scope",
         "RULE",
-        "every call of its session that an allow rule covers; without RULE one is proposed",
+        "approve every call of the session that this rule allows (default: a rule that quoth proposes)",
         nargs="?",
         const="",
     )
-    edit: str | None = option("--edit", "FORM", "make this call of the same tool in its place")
-    resume: bool = switch("--resume", "then go on with its session, or fly its plan on")
+    edit: str | None = option("--edit", "FORM", "run this call of the same tool instead")
+    resume: bool = switch("--resume", "then continue the session or the plan of the request")
 
 
 class DenyOptions(AgentOptions):
     id: str = argument("ID", ID)
     step: str | None = option("--step", "STEP", STEP)
-    why: str = option("--why", "TEXT", "the reason", default="")
+    why: str = option("--why", "TEXT", "reason, which the model reads", default="")
 
 
 def pending(options: PendingOptions) -> int:
@@ -288,11 +290,14 @@ def opened(options: Options, *, lists: bool = False) -> Iterator[tuple[Store | N
 
 
 class AnswerOptions(AgentOptions):
-    id: str = argument("ID", "the question, as quoth pending lists it")
+    id: str = argument("ID", "id of the question, as quoth pending lists it")
     text: Sequence[str] = argument(
-        "TEXT", "the answer, or the number of a choice; - reads it from stdin", nargs="*", default=()
+        "TEXT",
+        "the answer, or the number of a choice; - reads it from stdin (default: you are asked)",
+        nargs="*",
+        default=(),
     )
-    resume: bool = switch("--resume", "then go on with its session, or fly its plan on")
+    resume: bool = switch("--resume", "then continue the session or the plan of the request")
 
 
 def answer(options: AnswerOptions) -> int:

@@ -57,7 +57,7 @@ MARKS = {"ok": "ok", "note": "--", "wrong": "!!"}
 class DoctorOptions(Options):
     groups = "--model --policy --boundary"
     works_in_workspace = False
-    check: bool = switch("--check", "ask the providers whose key is known, too")
+    check: bool = switch("--check", "also send a request to each provider whose key is stored")
 
 
 def doctor(options: DoctorOptions) -> int:

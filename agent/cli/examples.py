@@ -6,7 +6,7 @@ Knows no command; a test parses each line and sees that no command is without.
 from __future__ import annotations
 
 EXAMPLES: dict[str, tuple[str, str]] = {
-    "": ("quoth", 'quoth run "What is in this folder?"'),
+    "": ('quoth run "What is in this folder?"', "quoth help how do I take back an edit"),
     "run": ('quoth run "Which file is the longest?"', "quoth run - --model ollama:qwen3 --json < task.txt"),
     "chat": ("quoth chat", "quoth chat --gateway stdio --approvers ann"),
     "models": ("quoth models --check", "quoth models login openai"),

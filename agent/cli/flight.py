@@ -63,15 +63,17 @@ def _name(text: str) -> str:
 
 
 class FlyOptions(AgentOptions):
-    plan: str = argument("PLAN.org", "the plan; Markdown is read too, and not written to")
-    check: bool = switch("--check", "only say what is wrong with it; run nothing")
-    dry_run: bool = switch("--dry-run", "only show what each step may call")
-    start: str = option("--from", "STEP", "begin at this step, anew", default="", type=_name)
-    only: str = option("--only", "STEP", "run this step or group alone, anew", default="", type=_name)
+    plan: str = argument("PLAN.org", "the plan, an Org file; a Markdown file is only read")
+    check: bool = switch("--check", "report mistakes in the plan; run nothing")
+    dry_run: bool = switch("--dry-run", "show what each step may call; run nothing that changes anything")
+    start: str = option("--from", "STEP", "begin at this step, even if it is done", default="", type=_name)
+    only: str = option(
+        "--only", "STEP", "run only this step or group, even if it is done", default="", type=_name
+    )
     until: str = option("--until", "PHASE", "stop after this phase or step", default="", type=_name)
-    parallel: bool = switch("--parallel", "run steps without order between them at once")
-    again: bool = switch("--again", "fly all of it anew")
-    copy: bool = switch("--copy", "fly a copy of it in a new folder, and leave the file as it is")
+    parallel: bool = switch("--parallel", "run independent steps at the same time")
+    again: bool = switch("--again", "run all steps again, including finished ones")
+    copy: bool = switch("--copy", "fly a copy in a new folder; the file itself is not changed")
 
 
 def is_plan(argument: str) -> bool:

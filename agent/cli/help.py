@@ -24,8 +24,8 @@ from quoth.tools.visible import visible
 
 class HelpOptions(Options):
     works_in_workspace = False
-    words: Sequence[str] = argument("TOPIC", "a page, or words to look for", nargs="*", default=())
-    org: bool = switch("--org", "the Org text, for Emacs or a file")
+    words: Sequence[str] = argument("TOPIC", "a page, or a question in your own words", nargs="*", default=())
+    org: bool = switch("--org", "print the Org text")
 
 
 def read_manual(options: HelpOptions) -> int:
@@ -58,7 +58,7 @@ FILES = ("FILE", "PATH", "PLAN", "SESSION")
 
 class CompletionOptions(Options):
     works_in_workspace = False
-    shell: str = argument("SHELL", "bash, zsh or fish")
+    shell: str = argument("SHELL", "the shell: bash, zsh or fish")
 
 
 def completion(options: CompletionOptions) -> int:
@@ -107,10 +107,10 @@ MARK = "my-name"
 
 class NewOptions(Options):
     works_in_workspace = False
-    what: str = argument("KIND", "tool, plan, policy, bridge or example")
+    what: str = argument("KIND", "what to write: tool, plan, policy, bridge or example")
     name: str | None = argument(
         "NAME",
-        "what it is called, such as word-count; its file is named so (an example is a folder: shop)",
+        "name of the new tool or plan and of its file, such as word-count (an example: shop)",
         nargs="?",
     )
 

@@ -24,7 +24,7 @@ NAME = "the name of an entry, its title, or FILE:LINE"
 
 
 class KnowledgeListOptions(Options):
-    of_kind: str | None = option("--kind", "KIND", f"only one of {', '.join(KINDS)}")
+    of_kind: str | None = option("--kind", "KIND", f"list only this kind: {', '.join(KINDS)}")
 
 
 class KnowledgeShowOptions(Options):

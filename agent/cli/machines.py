@@ -60,17 +60,19 @@ if TYPE_CHECKING:
 
 class WorkerOptions(OfferOptions):
     groups = f"policy {OfferOptions.groups} --shared --trace --trace-content"
-    jobs: int = option("--jobs", "N", "calls at once (default: 10)", type=at_least_one, default=10)
+    jobs: int = option(
+        "--jobs", "N", "maximum number of calls at the same time (default: 10)", type=at_least_one, default=10
+    )
     memory: str | None = option(
-        "--memory", "MB", "all the memory that the worker may use (default: no limit)"
+        "--memory", "MB", "maximum memory of the worker in megabytes (default: no limit)"
     )
     health: str | None = option(
-        "--health", "PORT", "answer /live and /ready there, on this machine; HOST:PORT elsewhere"
+        "--health", "PORT", "serve /live and /ready at this port of 127.0.0.1, or at HOST:PORT"
     )
     takeover: int = option(
         "--takeover",
         "SECONDS",
-        "after so long others make the calls of a worker that is gone (default: 30)",
+        "other workers take the calls of a worker that was silent for N seconds (default: 30)",
         type=at_least_one,
         default=30,
     )
@@ -159,11 +161,11 @@ def _said_as(as_json: bool) -> Any:
 
 
 class CatalogShowOptions(CatalogOptions):
-    name: str | None = argument("NAME", "the tool to show", nargs="?")
+    name: str | None = argument("NAME", "the tool to show (default: all)", nargs="?")
 
 
 class KeyOptions(CatalogOptions):
-    what: str = argument("WHAT", "new, or show", choices=("new", "show"))
+    what: str = argument("WHAT", "new: create a key; show: print its name", choices=("new", "show"))
 
 
 def publish(options: OfferOptions) -> int:
@@ -326,7 +328,7 @@ async def _published(client: Any, url: RedisUrl, seal: Key, prefix: str) -> dict
 
 
 class DeadOptions(CatalogOptions):
-    id: str = argument("ID", "the call, as quoth catalog dead lists it")
+    id: str = argument("ID", "id of the call, as quoth catalog dead lists it")
 
 
 def dead(options: CatalogOptions) -> int:
@@ -391,11 +393,11 @@ def _client(options: CatalogOptions) -> Iterator[tuple[Any, Key, str]]:
 
 ACTIONS: Actions = {
     "publish": (publish, "Publish the tools of the --tools files."),
-    "show": (show, "Show what is published, or one tool of it."),
-    "diff": (diff, "Show what differs from the version before, or from the --tools files."),
-    "watch": (watch, "Print a line for each change, until Ctrl-C."),
-    "key": (key, "Make the key, or show which it is."),
-    "dead": (dead, "List the calls that ended three workers."),
-    "retry": (retry, "Have one of them made once more."),
-    "drop": (drop, "Forget one of them."),
+    "show": (show, "Show the published tools, or one of them."),
+    "diff": (diff, "Compare the published tools with the version before, or with the --tools files."),
+    "watch": (watch, "Print a line for each change until Ctrl-C."),
+    "key": (key, "Create the signing key, or show its name."),
+    "dead": (dead, "List the calls during which three workers stopped."),
+    "retry": (retry, "Send one of these calls to the workers again."),
+    "drop": (drop, "Remove one of these calls."),
 }

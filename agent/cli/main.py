@@ -37,71 +37,89 @@ from quoth.agent.terminal.output import (
 )
 from quoth.tools.errors import QuothError, StoreError
 
-# Each command by what it is for: the function that runs it, or a table of its actions, and what it does.
+# The commands by need: the function that runs each, or the table of its actions, and its description.
 COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "a model": {
-        "run": ("run.run", "Give one task to the model and let it use tools; the reply goes to stdout."),
+        "run": ("run.run", "Give the model one task; it may use the tools. The reply goes to stdout."),
         "chat": ("run.chat", "Chat with the model, or serve many chats through a gateway."),
-        "fly": ("flight.fly", "Run a flight plan, an Org file, step by step, and write its results into it."),
-        "resume": ("run.resume", "Go on with what waited or was broken off, or with the conversation."),
+        "fly": (
+            "flight.fly",
+            "Run a flight plan, an Org file, step by step, and write the results into the file.",
+        ),
+        "resume": (
+            "run.resume",
+            "Continue a session: calls that waited, a run that was interrupted, or the conversation.",
+        ),
         "models": (
             "models.models",
-            "Show the models and what is missing; test one; store the keys of providers.",
+            "List the models you can use and what each lacks; test one; store API keys.",
         ),
     },
     "tools": {
-        "call": ("call.call", "Take one call form through the door, without a model."),
-        "eval": ("call.evaluate", "Run a Lisp program in the sandbox; its inner calls pass the door."),
-        "read": ("call.read", "Read a model's reply and show the calls in it."),
+        "call": ("call.call", "Run one call form without a model, under the same rules."),
+        "eval": ("call.evaluate", "Run a Lisp program in the sandbox; the rules judge each call in it."),
+        "read": ("call.read", "Show the calls that quoth reads in a model's reply."),
         "tools": ("tools.tools", "List the tools, show one, or test the examples of a file."),
-        "belt": ("tools.belt", "Show what a model is told of the tools."),
+        "belt": ("tools.belt", "Show the tool list as a model receives it."),
     },
     "rules": {
         "policy": (
             "policy.ACTIONS",
-            "Check rules, explain how a call is judged, or print rules to begin with.",
+            "Check rules, explain the verdict on a call, or print example rules.",
         ),
-        "trust": ("policy.trust", "Let the rules, settings, skills and AGENTS.md of a workspace count."),
-        "audit": ("audit.audit", "Show what was called in this workspace, or verify that nobody changed it."),
-        "pending": ("consent.pending", "List what waits for a person's decision, or show one request."),
-        "approve": ("consent.approve", "Approve a request: once, for a while, a kind of calls, or another."),
-        "deny": ("consent.deny", "Deny a request; the reason is what the caller is told."),
-        "answer": ("consent.answer", "Answer in words what a call asks."),
+        "trust": ("policy.trust", "Use the rules, settings, skills and AGENTS.md that a workspace brings."),
+        "audit": (
+            "audit.audit",
+            "Show every call of this workspace, or verify that the record is unchanged.",
+        ),
+        "pending": ("consent.pending", "List the requests that wait for a decision, or show one in full."),
+        "approve": (
+            "consent.approve",
+            "Approve a request once, for a time, for a kind of calls, or in an edited form.",
+        ),
+        "deny": ("consent.deny", "Deny a request; the model reads the reason."),
+        "answer": ("consent.answer", "Answer a question of a call in words."),
     },
     "sessions": {
-        "sessions": ("session.sessions", "List the sessions of this workspace, the latest at the end."),
-        "log": ("session.log", "Show what happened in a session, or one event of it: ID.N."),
-        "diff": ("undo.diff", "Show what a session has changed in files."),
-        "undo": ("undo.undo", "Put the files back that a session has written, as they were before."),
+        "sessions": ("session.sessions", "List the sessions of this workspace, the latest last."),
+        "log": ("session.log", "Show the events of a session, or one event: ID.N."),
+        "diff": ("undo.diff", "Show the changes of a session in files."),
+        "undo": ("undo.undo", "Take back the file changes of a session."),
         "stats": ("audit.stats", "Show calls, denials, tokens and cost by day, and calls by tool."),
         "gc": ("session.gc", "Remove old sessions, after asking you. The audit stays."),
-        "rm": ("session.remove", "Remove sessions. The audit keeps what was called."),
-        "replay": ("undo.replay", "Run a session again from its transcript and show what is different now."),
+        "rm": ("session.remove", "Remove sessions. The audit keeps their calls."),
+        "replay": ("undo.replay", "Run a session again from its transcript and show the differences."),
         "lift": ("undo.lift", "Write the successful calls of a session as one Lisp program."),
         "fork": ("session.fork", "Begin a new session with the first events of another."),
-        "export": ("session.export", "Write a session as a text of forms, without secrets."),
-        "import": ("session.import_session", "Take a session from such a text."),
+        "export": ("session.export", "Write a session to a file of Lisp forms, without secrets."),
+        "import": ("session.import_session", "Read a session from an exported file."),
     },
     "memory": {
-        "memory": ("memory.ACTIONS", "See, search and change what is remembered."),
-        "knowledge": ("knowledge.ACTIONS", "See and forget what was filed in knowledge/."),
-        "remind": ("remind.remind", "Tell what is due in memory.org, each once."),
+        "memory": ("memory.ACTIONS", "Show, search and change the memory."),
+        "knowledge": ("knowledge.ACTIONS", "Show and remove the entries in knowledge/."),
+        "remind": ("remind.remind", "Print the reminders that are due in memory.org, each once."),
     },
     "machines": {
         "worker": (
             "machines.worker",
-            "Run calls of other machines with the tools of your files, over Redis.",
+            "Run calls of other machines with the tools of your files, through Redis.",
         ),
-        "catalog": ("machines.ACTIONS", "Publish tools in Redis for other machines, and see what is there."),
+        "catalog": (
+            "machines.ACTIONS",
+            "Publish tools in Redis for other machines, and show the published ones.",
+        ),
     },
-    "quoth itself": {
-        "help": ("help.read_manual", "Read the manual: a page, or what it says of some words."),
+    "quoth": {
+        "help": ("help.read_manual", "Show the manual: a page, or the answer to a question in your words."),
         "doctor": (
             "doctor.doctor",
-            "Check models, keys, store, rights and terminal; say how to fix each problem.",
+            "Check models, keys, store, permissions and terminal; say how to fix each problem.",
         ),
-        "new": ("help.new", "Write a commented tool, plan, policy or bridge, or the examples of README."),
-        "completion": ("help.completion", "Print a script with which a shell completes commands and files."),
+        "new": (
+            "help.new",
+            "Write a commented tool, plan, policy or bridge to start from, or the README's example.",
+        ),
+        "completion": ("help.completion", "Print a script that lets your shell complete commands and files."),
     },
 }
 SHOWN = ("model", "workspace", "tools", "policy", "user", "session", "json", "yes")  # in the help of quoth
@@ -115,6 +133,7 @@ class Whole(Parser):
 
         rows: dict[str, Any] = {one.dest.removesuffix(BEFORE): one for one in self._actions}
         rows["model"].help = "openai:NAME, local, … (default: see quoth models)"
+        rows["user"].help = "name of the user (default: the login name)"
         shown = [
             (f"{one.option_strings[0]} {one.metavar or ''}", one.help) for one in map(rows.__getitem__, SHOWN)
         ]
@@ -122,10 +141,10 @@ class Whole(Parser):
             [
                 "usage: quoth [OPTION ...] [COMMAND ...]\n",
                 f"{self.description}\n",
-                *(f"  {title:<13} {' '.join(names)}" for title, names in COMMANDS.items()),
+                *(f"  {title:<9} {' '.join(names)}" for title, names in COMMANDS.items()),
                 "",
                 *(f"  {flag:<17} {told}" for flag, told in shown),
-                "\nquoth COMMAND --help shows a command, quoth help settings every setting. Examples:",
+                "\nOptions of a command: quoth COMMAND --help. The manual: quoth help. Examples:",
                 *(f"  {line}" for line in EXAMPLES[""]),
                 "",
             ]
@@ -135,7 +154,8 @@ class Whole(Parser):
 def parser(words: Sequence[str] = ()) -> Parser:
     """Return the parser of the whole command line; where ``words`` begin with a command, of that one
     alone. The file of a command is imported when the command is given."""
-    whole = Whole(prog="quoth", description="A homoiconic agent loop. Without a command: the REPL.")
+    about = "Run a model with tools, under your rules. Without a command: the REPL."
+    whole = Whole(prog="quoth", description=about)
     whole.add_fields(ReplOptions, BEFORE)
     whole.add_argument(
         "--version", dest="instead", action="store_const", const=version, help="print the version"
@@ -179,7 +199,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _main(words, "--json" in words)
         with tracebacks():
             return _main(words, "--json" in words, debug=True)
-    except BrokenPipeError:  # whoever read our output has enough
+    except BrokenPipeError:  # the reader of our output closed it
         let_go_of_stdout()
         return DONE
     except OutputError as error:

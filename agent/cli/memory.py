@@ -33,7 +33,7 @@ LABEL = "the label of a block"
 
 class MemoryOptions(Options):
     groups = "memory asking"
-    agent: str | None = option("--agent", "ID", "whose memory (default: agent)")
+    agent: str | None = option("--agent", "ID", "the agent whose memory it is (default: agent)")
 
 
 @contextmanager
@@ -139,28 +139,44 @@ BEGIN = (
 
 
 class MemoryListOptions(MemoryOptions):
-    of_kind: str | None = option("--kind", "KIND", "only core, working or archival blocks")
+    of_kind: str | None = option("--kind", "KIND", "list only blocks of this kind: core, working or archival")
 
 
 class MemoryShowOptions(MemoryOptions):
     label: str = argument("LABEL", LABEL)
-    history: bool = switch("--history", "its earlier texts too")
+    history: bool = switch("--history", "show its earlier texts too")
 
 
 class MemorySearchOptions(MemoryOptions):
     query: str = argument("QUERY", "the words to look for, or a question; - reads it from stdin")
-    domain: str = option("--domain", "DOMAIN", "archival_memory, conversations or all", default="all")
-    limit: int = option("--limit", "N", "at most N of them (default: 10)", default=10, type=whole_number)
-    since: str = option("--since", "DATE", "nothing older: 2026-01-31 or 2026-01-31T09:30", default="")
-    until: str = option("--until", "DATE", "nothing newer: a day, with all of it, or a time", default="")
-    scope: str = option("--scope", "SCOPE", "agent: its own; shared: of others; all", default="all")
-    explain: bool = switch("--explain", "what each score is the sum of")
+    domain: str = option(
+        "--domain",
+        "DOMAIN",
+        "where to search: archival_memory, conversations or all (default: all)",
+        default="all",
+    )
+    limit: int = option(
+        "--limit", "N", "maximum number of results (default: 10)", default=10, type=whole_number
+    )
+    since: str = option(
+        "--since", "DATE", "only results since this date or time, 2026-01-31 or 2026-01-31T09:30", default=""
+    )
+    until: str = option(
+        "--until", "DATE", "only results up to the end of this day, or up to this time", default=""
+    )
+    scope: str = option(
+        "--scope",
+        "SCOPE",
+        "blocks of the agent itself (agent), of others (shared) or all (default: all)",
+        default="all",
+    )
+    explain: bool = switch("--explain", "show how each score is computed")
 
 
 class MemoryExportOptions(MemoryOptions):
-    file: str = argument("FILE", "where to write it (default: stdout)", nargs="?", default="-")
-    format: str | None = option("--format", "FORMAT", "org or json (default: org, with --json json)")
-    history: bool = switch("--history", "with the earlier texts")
+    file: str = argument("FILE", "file to write (default: stdout)", nargs="?", default="-")
+    format: str | None = option("--format", "FORMAT", "org or json (default: org, or json with --json)")
+    history: bool = switch("--history", "include the earlier texts")
 
 
 # Looking
@@ -328,20 +344,26 @@ def export(options: MemoryExportOptions) -> int:
 
 class EditOptions(MemoryOptions):
     label: str = argument("LABEL", LABEL)
-    text: str | None = option("--text", "TEXT", "the new text; - reads it from stdin (default: your editor)")
-    version: int | None = option("--version", "N", "the text that it had as version N", type=whole_number)
+    text: str | None = option("--text", "TEXT", "new text; - reads it from stdin (default: open your editor)")
+    version: int | None = option("--version", "N", "restore the text of version N", type=whole_number)
     permission: str | None = option(
-        "--permission", "NAME", "read_only, partner, human, append, read_write or admin"
+        "--permission",
+        "NAME",
+        "permission of the block: read_only, partner, human, append, read_write or admin",
     )
-    of_kind: str | None = option("--kind", "KIND", "core: in every prompt; working; archival: only found")
+    of_kind: str | None = option(
+        "--kind", "KIND", "core (in every prompt), working or archival (only found by a search)"
+    )
     limit: int | None = option(
-        "--limit", "N", "the most characters it may have (0: as its kind)", type=whole_number
+        "--limit", "N", "maximum number of characters (0: the limit of its kind)", type=whole_number
     )
-    description: str | None = option("--description", "TEXT", "what it is for")
+    description: str | None = option("--description", "TEXT", "what the block is for")
     share: str | None = option(
-        "--share", "AGENT=NAME", "let another agent use it, at most with that permission; AGENT= ends it"
+        "--share",
+        "AGENT=NAME",
+        "let another agent use it with at most this permission; AGENT= takes that back",
     )
-    new: bool = switch("--new", "make it; without --kind a core block")
+    new: bool = switch("--new", "create the block (a core block unless --kind says otherwise)")
 
 
 class MemoryForgetOptions(MemoryOptions):
@@ -349,8 +371,8 @@ class MemoryForgetOptions(MemoryOptions):
 
 
 class MemoryImportOptions(MemoryOptions):
-    file: str = argument("FILE", "what quoth memory export wrote, or a person; - reads stdin")
-    replace: bool = switch("--replace", "as the next version of the blocks that are there")
+    file: str = argument("FILE", "file from quoth memory export, or written by hand; - reads stdin")
+    replace: bool = switch("--replace", "replace blocks that exist, as their next version")
 
 
 def edit(options: EditOptions) -> int:
@@ -544,9 +566,12 @@ ACTIONS: Actions = {
     "list": (list_blocks, "List the blocks."),
     "show": (show, "Show the text of a block."),
     "search": (search, "Search blocks and conversations."),
-    "edit": (edit, "Edit a block, or make one. Only this makes a block human, partner or admin."),
+    "edit": (
+        edit,
+        "Edit or create a block. Only this command sets the permissions human, partner and admin.",
+    ),
     "forget": (forget, "Remove blocks with all their earlier texts."),
     "export": (export, "Write all blocks as an Org file, or as JSON."),
-    "import": (import_blocks, "Take in what an export wrote: all of it, or nothing."),
-    "status": (status, "Show how much is remembered, and how it is searched."),
+    "import": (import_blocks, "Import all blocks of an exported file; if one cannot be imported, none is."),
+    "status": (status, "Show how many blocks there are and how they are searched."),
 }

@@ -39,13 +39,15 @@ class ModelsOptions(Options):
     works_in_workspace = False
     what: str | None = argument(
         "ACTION",
-        "get fetches an embedded model; test asks a model eleven tasks; login stores the key of a provider, "
-        "logout removes it",
+        "get: download an embedded model; test: try a model with eleven tasks; login: store a provider's API "
+        "key; logout: remove it (default: list the models)",
         nargs="?",
     )
-    provider: str | None = argument("SPEC", "the model, or the provider whose key it is", nargs="?")
-    stdin: str | None = argument("-", "the key is piped into standard input", nargs="?")
-    check: bool = switch("--check", "ask the providers whose key is known, too")
+    provider: str | None = argument(
+        "SPEC", "the model for get and test, or the provider for login and logout", nargs="?"
+    )
+    stdin: str | None = argument("-", "read the key from stdin", nargs="?")
+    check: bool = switch("--check", "also send a request to each provider whose key is stored")
 
 
 def models(options: ModelsOptions) -> int:

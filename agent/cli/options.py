@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import Field, field, fields, replace
 from functools import partial
@@ -29,10 +30,10 @@ if TYPE_CHECKING:
 
 # The parser: fields of options classes become its options, and a mistake a sentence.
 
-# Where an option stands that may be repeated: before the command, before its action, or after both.
+# The positions of an option that may be repeated: before the command, before its action, or after both.
 PLACES = BEFORE, WITHIN, AFTER = "_before", "_within", "_after"
-OF_A_RUN = ("limits", "plan")  # groups of settings that only commands take which name them
-OF_ALL = ("common", "asking")  # and those that every command takes: one that asks nothing keeps to them
+OF_A_RUN = ("limits", "plan")  # groups of settings for commands that name them
+OF_ALL = ("common", "asking")  # groups for every command, also one that asks nothing
 
 
 def options_of(kind: type[Any]) -> list[Field[Any]]:
@@ -51,14 +52,29 @@ def is_repeated(one: Field[Any]) -> bool:
 vars(argparse)["_"] = str
 
 
+class HelpText(argparse.HelpFormatter):
+    """Help that is never wider than 80 columns."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=min(80, shutil.get_terminal_size().columns) - 2)
+
+
 class Parser(argparse.ArgumentParser):
     """An ArgumentParser that raises UsageError for a mistake, and returns only the options given."""
 
     fill: Callable[[Parser], None] | None = None  # adds the options of a command that is the one given
-    words: Sequence[str] = ()  # what is parsed
+    words: Sequence[str] = ()  # the command line
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(**options, allow_abbrev=False, argument_default=argparse.SUPPRESS)
+        super().__init__(
+            **options,
+            allow_abbrev=False,
+            argument_default=argparse.SUPPRESS,
+            formatter_class=HelpText,
+            add_help=False,
+        )
+        self._positionals.title = "arguments"
+        self.add_argument("-h", "--help", action="help", help="print this help and exit")
 
     def parse_known_args(self, *words: Any, **more: Any) -> Any:
         if self.fill is not None:
@@ -67,13 +83,29 @@ class Parser(argparse.ArgumentParser):
         self.words = list(words[0] or ()) if words else []
         return super().parse_known_args(*words, **more)
 
+    def format_usage(self) -> str:
+        """The command with its own options; those of the groups are ``[OPTION ...]``."""
+        own = [one for one in self._optionals._group_actions if one.dest != "help"]
+        others = argparse.Action([], "others", metavar="[OPTION ...]")
+        text = self._get_formatter()
+        text.add_usage(
+            None, [*own, others, *self._positionals._group_actions], self._mutually_exclusive_groups
+        )
+        return text.format_help()
+
     def format_help(self) -> str:
-        """The help, and below it examples of the command, if it has any."""
+        """What the command does, its arguments and options, then the groups of settings, and examples."""
         from quoth.agent.cli.examples import EXAMPLES  # here: one reads help seldom
 
-        if not (lines := EXAMPLES.get(self.prog.removeprefix("quoth").strip())):
-            return super().format_help()
-        return "\n".join([super().format_help(), "examples:", *(f"  {line}" for line in lines), ""])
+        text = self._get_formatter()
+        text.add_text(self.description)
+        for group in self._action_groups:
+            text.start_section(group.title)
+            text.add_arguments(group._group_actions)
+            text.end_section()
+        lines = EXAMPLES.get(self.prog.removeprefix("quoth").strip(), ())
+        examples = ["", "examples:", *(f"  {line}" for line in lines), ""] if lines else []
+        return self.format_usage() + "\n" + text.format_help() + "\n".join(examples)
 
     def error(self, message: str) -> NoReturn:
         message = message[:1].upper() + message[1:].rstrip(".")
@@ -90,7 +122,7 @@ class Parser(argparse.ArgumentParser):
             options = (word.partition("=")[0] for word in before if word.startswith("--"))
             if wrong := next((one for one in options if one not in self._option_string_actions), ""):
                 ours = [one for one in self._option_string_actions if one.startswith("--")]
-                raise no_option(wrong, self.prog, ours, f"; those of each {what} stand behind it.")
+                raise no_option(wrong, self.prog, ours, f"; the options of a {what} go after it.")
             raise no_command(what, str(value), self.prog, known)
         super()._check_value(action, value)
 
@@ -99,7 +131,8 @@ class Parser(argparse.ArgumentParser):
         no others. ``place``, of PLACES, ends the attribute of an option that may be repeated, because a later
         list would replace an earlier one."""
         shown = {"common", *kind.groups.split()}
-        parts: dict[str, Any] = {}  # of the help, and options that exclude each other
+        titles = dict.fromkeys(GROUPS.values())
+        parts: dict[str, Any] = {title: self.add_argument_group(title) for title in titles}
         for one in options_of(kind):
             more = {name: value for name, value in one.metadata.items() if name != "flags"}
             row, rivals = more.pop("row", None), more.pop("rivals", "")
@@ -111,8 +144,7 @@ class Parser(argparse.ArgumentParser):
                     continue
                 more["help"] = argparse.SUPPRESS
             elif row:
-                title = GROUPS[row.group]
-                where = parts.get(title) or parts.setdefault(title, self.add_argument_group(title))
+                where = parts[GROUPS[row.group]]
             if flags := one.metadata["flags"]:
                 where.add_argument(
                     *flags, dest=f"{one.name}{place}" if is_repeated(one) else one.name, **more
@@ -170,7 +202,7 @@ class Options(CommandSettings):
     """The options that every command has, with those of its ``groups`` of settings in its help.
 
     Before the command every setting but those of a run is taken, so that a script gives all the same.
-    Behind it are only those that the command uses."""
+    After the command only the settings that it uses are taken."""
 
     groups: ClassVar[str] = ""  # of settings, or the flags of some, beside the common ones
     works_in_workspace: ClassVar[bool] = True  # whether the command first prints where that is
@@ -183,7 +215,7 @@ class Options(CommandSettings):
 
     @property
     def folder(self) -> Path:
-        """The path of the workspace, relative where one stands in it. Raises UsageError."""
+        """The path of the workspace, relative if the current folder is in it. Raises UsageError."""
         project = self.project
         return Path() if project.root == project.here else project.root
 
@@ -222,13 +254,13 @@ class Options(CommandSettings):
     def typed(self, *words: str, also: str = "") -> str:
         """Return a ``quoth`` command for the same workspace, quoted for a shell; ``also`` is added as is."""
         place: list[str] = [] if self.workspace is None else ["--workspace", self.workspace]
-        if self.shared:  # a URL that was typed holds no password
+        if self.shared:  # a typed URL contains no password
             given = {"--shared": self.shared, "--prefix": self.prefix, "--key": self.key}
             place += [word for name, value in given.items() if value for word in (name, value)]
         return " ".join(["quoth", *(shlex.quote(word) for word in (*words, *place))]) + also
 
 
-THOUGHTS = "also what the model thinks, dimmed"
+THOUGHTS = "print the model's thoughts too, dimmed"
 WORK = "model tools policy services memory redis session asking"  # what an agent needs
 REMOTE = "--remote --local --prefix --key --redis-ca"  # what the table of remote tools needs
 SHARED = "--shared --prefix --key --redis-ca"  # what shared requests need
@@ -253,27 +285,29 @@ class RunOptions(Options):
 
 
 class StreamOptions(RunOptions):
-    """Also how a run is shown while it goes on."""
+    """Also how a run is shown while it works."""
 
     groups = f"{RunOptions.groups} plan"
-    stream: bool = switch("--stream", "with --json: each event as a line of JSON, as it happens")
+    stream: bool = switch("--stream", "with --json: print each event as a line of JSON when it happens")
     thoughts: bool = switch("--thoughts", THOUGHTS)
 
 
 class CatalogOptions(Options):
     groups = "--policy --tools --prefix --key --redis-ca"
     redis: str | None = option(
-        "--redis", "URL", "redis://…, rediss://… or @FILE that holds it (default: QUOTH_REDIS)"
+        "--redis",
+        "URL",
+        "Redis to use: redis://…, rediss://… or @FILE that contains the URL (default: QUOTH_REDIS)",
     )
 
 
 class OfferOptions(CatalogOptions):
-    """For whoever offers tools to other machines: quoth catalog and quoth worker."""
+    """Options of the commands that offer tools to other machines: quoth catalog and quoth worker."""
 
     allow: Sequence[str] = option(
         "--allow",
         "TOOL=USER,…",
-        "who alone may call a tool; may be repeated (default: everybody)",
+        "let only these users call a tool; may be repeated (default: every user may)",
         action="append",
         default=(),
     )

@@ -62,24 +62,28 @@ def _share(text: str) -> float:
 
 class CheckOptions(Options):
     groups = f"tools --policy --boundary {REMOTE}"
-    file: str | None = argument("FILE", "a policy file (default: all that apply)", nargs="?")
+    file: str | None = argument("FILE", "file of rules (default: all files that apply here)", nargs="?")
 
 
 class ExplainOptions(Options):
     groups = WORK
     form: str | None = argument(
-        "FORM", "such as '(read-file \"x\")'; - reads it from stdin (default: those of --session)", nargs="?"
+        "FORM",
+        "the call, such as '(read-file \"x\")'; - reads it from stdin (default: the calls of --session)",
+        nargs="?",
     )
-    route: str = option("--route", "NAME", "by which way it comes", default="call")
-    nested: bool = switch("--nested", "as a call made by a program")
+    route: str = option(
+        "--route", "NAME", "route of the call: call, reply, program, … (default: call)", default="call"
+    )
+    nested: bool = switch("--nested", "judge it as a call inside a program")
     confidence: float | None = option(
-        "--confidence", "X", "the model's own estimate, from 0 to 1 (default: it gave none)", type=_share
+        "--confidence", "X", "the model's own estimate of its confidence, 0 to 1 (default: none)", type=_share
     )
 
 
 class TrustOptions(Options):
     groups = "asking"
-    dir: str | None = argument("DIR", "the workspace (default: here)", nargs="?")
+    dir: str | None = argument("DIR", "the workspace to trust (default: the current one)", nargs="?")
 
 
 def check(options: CheckOptions) -> int:
@@ -336,10 +340,10 @@ def _root(root: Path) -> Path:
 
 
 ACTIONS: Actions = {
-    "check": (check, "Report unknown names, and rules that can never matter."),
+    "check": (check, "Report unknown names and rules that never take effect."),
     "explain": (
         explain,
         "Show which rules match a call, and which one decides; or how they judge a session's calls.",
     ),
-    "example": (example, "Print rules that let git, tests and linters run unasked."),
+    "example": (example, "Print rules that allow git, tests and linters without a question."),
 }

@@ -37,9 +37,9 @@ class RemindOptions(Options):
     """Options of ``quoth remind``."""
 
     groups = "--channel"
-    file: str | None = argument("FILE", "an Org file of the workspace (default: memory.org)", nargs="?")
-    to: str | None = option("--to", "NAME", "send it to this channel too (see --channel)")
-    watch: bool = switch("--watch", "stay, and tell what comes due, until Ctrl-C")
+    file: str | None = argument("FILE", "an Org file in the workspace (default: memory.org)", nargs="?")
+    to: str | None = option("--to", "NAME", "send reminders to this channel too (see --channel)")
+    watch: bool = switch("--watch", "keep running and print each reminder when it is due, until Ctrl-C")
 
 
 def remind(options: RemindOptions) -> int:

@@ -55,10 +55,16 @@ if TYPE_CHECKING:
 
 
 class TaskOptions(StreamOptions):
-    task: Sequence[str] = argument("TASK", "what to do; - reads it from stdin", nargs="+")
-    no_stdin: bool = switch("--no-stdin", "do not show the model what a pipe or file on stdin gives")
+    task: Sequence[str] = argument("TASK", "the task in words; - reads it from stdin", nargs="+")
+    no_stdin: bool = switch(
+        "--no-stdin", "do not read stdin (default: a pipe or file on stdin is shown to the model)"
+    )
     files: Sequence[str] = option(
-        "--file", "PATH", "a text or an image to show the model; may be repeated", action="append", default=()
+        "--file",
+        "PATH",
+        "show the model a text file or an image; may be repeated",
+        action="append",
+        default=(),
     )
 
 
@@ -160,18 +166,18 @@ class ChatOptions(RunOptions):
     gateway: Literal["stdio"] | None = option(
         "--gateway",
         "KIND",
-        "stdio: serve many chats, a JSON object a line",
+        "stdio: serve many chats with JSON lines on stdin and stdout",
         choices=("stdio",),
         rivals="gateway",
     )
     listen: str | None = option(
-        "--listen", "unix:PATH", "serve many chats at a socket, with the same lines", rivals="gateway"
+        "--listen", "unix:PATH", "serve many chats with JSON lines on a Unix socket", rivals="gateway"
     )
     approvers: str | None = option(
-        "--approvers", "NAMES", "the users who may decide requests, such as ann,ben (default: nobody)"
+        "--approvers", "NAMES", "users who may approve and deny requests, such as ann,ben (default: none)"
     )
     waiting: int | None = option(
-        "--waiting", "N", "at most so many messages of a chat wait (default: 20)", type=at_least_one
+        "--waiting", "N", "maximum number of waiting messages in one chat (default: 20)", type=at_least_one
     )
 
 
@@ -246,11 +252,11 @@ SHOWN = 5  # sessions that are named in a sentence
 
 
 class ResumeOptions(StreamOptions):
-    of: str | None = argument("ID", "the session (default: your only one that waits)", nargs="?")
-    text: Sequence[str] = argument("TEXT", "what to say when nothing waits any more", nargs="*", default=())
-    last: bool = switch(
-        "--last", "your session that came to wait last; if none waits, your latest with a run"
+    of: str | None = argument("ID", "id of the session (default: your only session that waits)", nargs="?")
+    text: Sequence[str] = argument(
+        "TEXT", "your next message, sent when no call waits", nargs="*", default=()
     )
+    last: bool = switch("--last", "the session that began to wait last; if none waits, your latest run")
 
 
 def resume(options: ResumeOptions) -> int:

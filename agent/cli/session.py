@@ -39,45 +39,47 @@ LATEST = 20  # sessions are shown unasked
 
 
 class SessionsOptions(Options):
-    all: bool = switch("--all", "every one, those of a person's single calls, too, where nothing waits")
+    all: bool = switch("--all", "list all sessions, also those of single calls")
     last: int | None = option(
-        "--last", "N", f"only the last N of them (default: {LATEST}, unless --all)", type=at_least_one
+        "--last", "N", f"list only the last N (default: {LATEST}, or all with --all)", type=at_least_one
     )
-    adopt: bool = switch("--adopt", "move the sessions that this subfolder has of its own to the project")
+    adopt: bool = switch("--adopt", "move the sessions of this subfolder to the project")
 
 
 class LogOptions(Options):
     of: str | None = argument("ID", ID, nargs="?")
-    last: bool = switch("--last", "your latest session (so it is without an ID)")
-    full: bool = switch("--full", "fold nothing")
-    thoughts: bool = switch("--thoughts", "also what the model thought")
-    org: bool = switch("--org", "as an Org document", rivals="view")
-    hy: bool = switch("--hy", "as it is kept: one form an event", rivals="view")
+    last: bool = switch("--last", "your latest session (the default)")
+    full: bool = switch("--full", "show long texts in full")
+    thoughts: bool = switch("--thoughts", "show the model's thoughts too")
+    org: bool = switch("--org", "print an Org document", rivals="view")
+    hy: bool = switch("--hy", "print the events as Lisp forms, one on a line", rivals="view")
     html: str | None = option(
         "--html",
         "FILE",
-        "as one HTML page with durations, verdicts and tokens (default: ID.html)",
+        "write an HTML page with durations, verdicts and tokens (default: ID.html)",
         nargs="?",
         const="",
     )
     tags: bool = switch(
-        "--tags", "only response tags: what became of each, or why it was no call", rivals="view"
+        "--tags", "show only response tags, with the result of each or why it was not a call", rivals="view"
     )
 
 
 class ForkOptions(Options):
     of: str = argument("ID", ID)
-    at: str | None = option("--at", "N", "the last event to take, as quoth log counts (default: all)")
+    at: str | None = option(
+        "--at", "N", "number of the last event to copy, as quoth log shows it (default: all)"
+    )
 
 
 class SessionExportOptions(Options):
     of: str = argument("ID", ID)
-    file: str = argument("FILE", "where to write it (default: stdout)", nargs="?", default="-")
+    file: str = argument("FILE", "file to write (default: stdout)", nargs="?", default="-")
 
 
 class SessionImportOptions(Options):
-    file: str = argument("FILE", "what quoth export has written; - reads stdin")
-    name: str | None = option("--as", "ID", "the id it is to have (default: its own)")
+    file: str = argument("FILE", "file that quoth export wrote; - reads stdin")
+    name: str | None = option("--as", "ID", "id of the imported session (default: the same as before)")
 
 
 class RemoveOptions(Options):
@@ -331,9 +333,13 @@ DAYS = 30
 class GcOptions(Options):
     groups = "asking"
     days: int = option(
-        "--days", "N", f"sessions that ended so long ago (default: {DAYS})", type=at_least_one, default=DAYS
+        "--days",
+        "N",
+        f"remove sessions that ended more than N days ago (default: {DAYS})",
+        type=at_least_one,
+        default=DAYS,
     )
-    dry_run: bool = switch("--dry-run", "only say what would be removed")
+    dry_run: bool = switch("--dry-run", "list the sessions that would be removed; remove none")
 
 
 def gc(options: GcOptions) -> int:

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 class ToolsOptions(Options):
     groups = WORK
-    name: str | None = argument("NAME", "the tool to show; test makes the examples of a FILE", nargs="?")
-    file: str | None = argument("FILE", "test: the file of tools", nargs="?")
+    name: str | None = argument(
+        "NAME", "the tool to show, or test: run the examples of FILE (default: list all)", nargs="?"
+    )
+    file: str | None = argument("FILE", "with test: a file of tools", nargs="?")
 
 
 class BeltOptions(Options):
@@ -36,7 +38,7 @@ class BeltOptions(Options):
     view: str = option(
         "--view",
         "VIEW",
-        "lisp, plist, json, tags, run, bare, openai, responses, anthropic or mcp (default: lisp, or what"
+        "lisp, plist, json, tags, run, bare, openai, responses, anthropic or mcp (default: lisp, or as"
         " --model, --dialect and --belt choose)",
     )
 

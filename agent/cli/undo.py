@@ -43,10 +43,12 @@ class UndoOptions(Options):
     groups = "policy asking"
     of: str | None = argument("SESSION", ID, nargs="?")
     to: str | None = option(
-        "--to", "CALL", "the first call to take back, as quoth log counts: 12 or ID.12 (default: all)"
+        "--to",
+        "CALL",
+        "undo this call and all later ones: its number in quoth log, 12 or ID.12 (default: all)",
     )
-    redo: bool = switch("--redo", "take the last undo back")
-    dry_run: bool = switch("--dry-run", "only say what would become of which file")
+    redo: bool = switch("--redo", "reverse the last undo")
+    dry_run: bool = switch("--dry-run", "show how each file would change; change nothing")
 
 
 class DiffOptions(Options):
@@ -159,18 +161,20 @@ class PastOptions(Options):
     """Options that name a recorded session."""
 
     groups = f"tools --session {REMOTE}"
-    of: str | None = argument("SESSION", "its id, or a file that quoth export wrote", nargs="?")
+    of: str | None = argument("SESSION", "id of a session, or a file that quoth export wrote", nargs="?")
     last: bool = switch("--last", "your latest session with a run, a flight, a form or a call")
 
 
 class ReplayOptions(PastOptions):
     groups = f"--dialect --belt --tools --without --session policy memory {REMOTE}"
-    live_tools: bool = switch("--live-tools", "make calls that only read again and show what changed")
+    live_tools: bool = switch(
+        "--live-tools", "run calls that only read again, and show which results changed"
+    )
 
 
 class LiftOptions(PastOptions):
-    run: str | None = option("--run", "RUN", "of this run alone, such as r2")
-    output: str | None = option("-o --output", "FILE", "where to write it (default: stdout)")
+    run: str | None = option("--run", "RUN", "only this run, such as r2 (default: all)")
+    output: str | None = option("-o --output", "FILE", "file to write (default: stdout)")
 
 
 def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]:

@@ -325,7 +325,7 @@ MISTAKES: list[tuple[list[str], str]] = [
         ["new", "tool", "../a"],
         "../a is no name: it has letters a to z, digits and -, such as word-count.",
     ),
-    (["--max-cost", "1", "run"], "quoth has no option --max-cost; those of each command stand behind it."),
+    (["--max-cost", "1", "run"], "quoth has no option --max-cost; the options of a command go after it."),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
     (["--workspce=x", "tools"], "quoth tools has no option --workspce. Did you mean --workspace?"),
     (["tools", "--zzz"], "quoth tools has no option --zzz. See: quoth tools --help"),
@@ -647,7 +647,7 @@ def test_the_help_tells_the_true_limits_of_a_run(here: Path) -> None:
         option, text = limit.metadata["flags"][0], limit.metadata["help"]
         assert f"{option} " in told
         default = getattr(RunLimits(), limit.name)
-        unset = "as known of the model" if limit.name == "context" else "no bound"
+        unset = "as known of the model" if limit.name == "context" else "no limit"
         assert f"(default: {unset if default is None else f'{default:g}'}" in text
 
 

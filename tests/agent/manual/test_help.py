@@ -123,7 +123,7 @@ def test_what_the_words_send_somebody_to_is_there() -> None:
         for one in sources
         for topic in re.findall(r"quoth help ([a-z]+(?:-[a-z]+)*)", one.read_text("utf-8"))
     }
-    assert sent - {*pages()} == set()
+    assert sent - {*pages(), "how"} == set()  # "how …" is a question
 
 
 def test_the_files_that_pages_name_are_there() -> None:
