@@ -1,1 +1,1 @@
-"""Calls delegated to workers over Redis: the side of the caller, and of the worker. Knows no models."""
+"""Calls delegated to workers over Redis: the caller's side and the worker's side."""

@@ -1,8 +1,7 @@
-"""The surroundings of a body that runs on a worker: what goes back to its caller, and what does not travel.
+"""The context of a body that runs on a worker.
 
-Calls that the body makes, and questions to a person, go through the caller's door; memory and other services
-of the caller's host do not come along, and say so. Knows messages and one stream; it must not know the queue.
-"""
+The body's own calls and its questions to a person go through the caller's door. Memory and other services of
+the caller's host are not available on a worker, and say so when they are used."""
 
 from __future__ import annotations
 
@@ -43,14 +42,14 @@ from quoth.tools.remote.wire import (
     unpack,
 )
 
-ASKED_AGAIN_SECONDS = 30.0  # whether the caller is still there
+ASKED_AGAIN_SECONDS = 30.0  # between two checks whether the caller is still there
 LOOK_SECONDS = 1.0
-ANSWER_SECONDS = 20.0  # for a caller to say that a body may begin; Redis may be away meanwhile
+ANSWER_SECONDS = 20.0  # for a caller to allow a body to begin; Redis may be unreachable meanwhile
 Lent = AbstractAsyncContextManager[None]
 
 
 class _Stays:
-    """In place of something that stays with the caller: whatever a body wants of it raises ToolError."""
+    """Placeholder for a service that only the caller has: every use of it raises ToolError."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -61,34 +60,34 @@ class _Stays:
         return self
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
-        raise ToolError(f"{self._what} to a worker; a tool that needs it is kept at its caller.")
+        raise ToolError(f"{self._what} on a worker. Run the tool that needs it at its caller.")
 
 
 SERVICES = {
-    "memory": "Memory does not travel",
-    "router": "Messages to people do not travel",
-    "model": "A model does not travel",
-    "search": "A search does not travel",
-    "sources": "Sources do not travel",
-    "shared_blocks": "Shared blocks do not travel",
-    "team": "Other agents do not travel",
-    "knowledge_base": "A knowledge base does not travel",
-    "web_search": "A web search does not travel",
+    "memory": "Memory is not available",
+    "router": "Messages to people are not available",
+    "model": "The model is not available",
+    "search": "Search is not available",
+    "sources": "Sources are not available",
+    "shared_blocks": "Shared blocks are not available",
+    "team": "Other agents are not available",
+    "knowledge_base": "The knowledge base is not available",
+    "web_search": "Web search is not available",
 }
 _STAYING: dict[str, Any] = {one.name: _Stays(SERVICES[one.name]) for one in dataclasses.fields(Services)}
 _SERVICES = Services(**_STAYING)
 _OTHERS: dict[str, Any] = {
-    "look": _Stays("A preview of a call does not travel"),
-    "sandbox": _Stays("The sandbox of programs does not travel"),
-    "snapshots": _Stays("The values of a session do not travel"),
-    "catalog": _Stays("The table of the other tools does not travel"),
-    "pages": _Stays("A long text of the session does not travel"),
-    "talk": _Stays("The conversation does not travel"),
+    "look": _Stays("The preview of a call is not available"),
+    "sandbox": _Stays("The sandbox is not available"),
+    "snapshots": _Stays("The values of a session are not available"),
+    "catalog": _Stays("The table of the caller's tools is not available"),
+    "pages": _Stays("The long texts of a session are not available"),
+    "talk": _Stays("The conversation is not available"),
 }
 
 
 def context_of(said: Delegated, base: ToolContext) -> ToolContext:
-    """What a body may know of its caller."""
+    """The context for a body: the worker's ``base`` with the caller's user, session, message and chat."""
     return dataclasses.replace(
         base,
         user=said.user,
@@ -102,7 +101,7 @@ def context_of(said: Delegated, base: ToolContext) -> ToolContext:
 
 
 class _Told(list[str]):
-    """What the body says with ctx.say, of which its caller hears at once."""
+    """The texts that the body passes to ctx.say; each is sent to the caller at once."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__()
@@ -114,7 +113,8 @@ class _Told(list[str]):
 
 
 class Away:
-    """The way back of one call to its caller. While it waits there, its place is ``lent`` to other calls."""
+    """The connection of one call back to its caller. While the call waits for the caller, ``lent`` lets other
+    calls run in its place."""
 
     def __init__(
         self, redis: Redis, key: Key, prefix: str, said: Delegated, lent: Callable[[], Lent]
@@ -131,7 +131,7 @@ class Away:
         self.said = _Told(self._tell)
 
     def receive(self, packed: bytes) -> str:
-        """Take a message from the caller; why it is not believed, or an empty text."""
+        """Take a message from the caller. Returns why it was rejected, or an empty text."""
         try:
             message = unpack(self._key, packed, *FROM_CALLER)
             if message.grant != self._said.grant:
@@ -159,13 +159,13 @@ class Away:
             return (await pipe.execute())[0]
 
     async def nested(self, number: int, form: CallForm, name: str, dry: bool) -> ToolResult:
-        """Have a call made by the caller. Raises ToolError when nobody reads there any more."""
+        """Have the caller run a call. Raises ToolError if the caller no longer reads its replies."""
         args = {name: plain(value) for name, value in form.args.items()}
         said = to_json(CallForm(form.tool, args, tuple(map(plain, form.positional))))
         return await self._answer(number, Nested(self._said.grant, number, said, name, dry), form.tool)
 
     async def ask(self, question: str, reason: str) -> ToolResult:
-        """Have a person asked by the caller, while the body waits: ok is a yes. Raises ToolError."""
+        """Have the caller ask a person while the body waits. The status ok means yes. Raises ToolError."""
         self._questions += 1
         message = Asks(self._said.grant, question, reason, -self._questions)
         return await self._answer(message.number, message, "the question")
@@ -181,19 +181,19 @@ class Away:
                         result: ToolResult = waits.result()
                         return result
                     if await self._redis.xrange(self._said.replies, entry, entry):
-                        raise ToolError(f"The caller does not answer, so {what} was not called.")
+                        raise ToolError(f"{what} was not called: the caller does not answer.")
                 except WireError as error:
                     raise ToolError(f"{what} was not called. {error}") from None
                 except ResponseError:
                     raise ToolError(f"{what} was not called. Redis refuses the message.") from None
-                except (RedisError, OSError):  # the worker waits for Redis; a lost call is cancelled
+                except (RedisError, OSError):  # wait for Redis; the worker cancels a lost call
                     await asyncio.sleep(LOOK_SECONDS)
         finally:
             del self._answers[number]
 
     async def begins(self, by: str) -> bool | None:
-        """Whether the caller knows of no other delivery that has begun; None if it does not answer, or has
-        given the call up. While that lasts, other calls have the place of this one."""
+        """Whether this delivery is the first to begin, according to the caller. None if the caller does not
+        answer or has given the call up. Other calls run in this one's place meanwhile."""
         waits = self._answer_to(by)
         try:
             for place, seconds in ((nullcontext, LOOK_SECONDS), (self.lent, ANSWER_SECONDS)):
@@ -217,7 +217,7 @@ class Away:
         return waits
 
     async def _read(self) -> None:
-        """Read the inbox while a call of the body is out; otherwise the worker looks into it at times."""
+        """Read the inbox while the body waits for an answer. At other times the worker polls it."""
         while self._answers:
             try:
                 popped: Any = await self._redis.blpop([self._inbox], timeout=LOOK_SECONDS)
@@ -227,7 +227,7 @@ class Away:
                 await asyncio.sleep(LOOK_SECONDS)
 
     def _tell(self, text: str) -> None:
-        """Send what the body says; it may run in a thread."""
+        """Send a progress message. The body may run in another thread."""
 
         def start() -> None:
             task = self._loop.create_task(self._progress(text))
@@ -240,7 +240,7 @@ class Away:
         try:
             await self.send(ProgressReport(self._said.grant, text))
         except (WireError, RedisError, OSError):
-            return  # it comes with the result, too
+            return  # the result contains the text, too
 
 
 def _result(data: dict[str, Any]) -> ToolResult:
@@ -255,26 +255,26 @@ def _result(data: dict[str, Any]) -> ToolResult:
         or not (isinstance(effects, list) and all(isinstance(effect, str) for effect in effects))
         or not isinstance(audit, dict)
     ):
-        raise WireError("An answer holds no result of a call.")
+        raise WireError("An answer does not contain the result of a call.")
     return ToolResult(**data | {"side_effects": tuple(effects)})
 
 
 def begun_question(reason: str, begun: str) -> str:
-    """What a caller's person says yes to, for a reason of the worker's; another for each body that has
-    ``begun``."""
+    """The question that the caller's person approves, for a ``reason`` of the worker. ``begun`` makes it
+    different for each body that has begun."""
     return f"worker: {reason} (call {begun})" if begun else f"worker: {reason}"
 
 
 class AskTheCaller(Consent):
-    """Questions go back to the caller, who asks a person; what was allowed there holds for this call only.
-    A body that asks is suspended meanwhile. A new question is asked where a body has ``begun`` once more."""
+    """Sends questions to the caller, which asks a person. An approval is valid for this call only. A body
+    that asks is suspended meanwhile. If a body has ``begun`` once more, the question is asked again."""
 
     def __init__(self, approved: list[str], begun: str, away: Away) -> None:
         self._approved = approved
         self._begun = begun
         self._away = away
         self.asked: tuple[str, str] | None = None  # question and reason
-        self.waiting: CognitiveTool | None = None  # whose body is suspended
+        self.waiting: CognitiveTool | None = None  # the tool whose body is suspended
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         permission = call.form.args.get(PERMISSION)
@@ -297,7 +297,7 @@ class AskTheCaller(Consent):
 
 @dataclasses.dataclass(eq=False, repr=False)
 class AwayDoor(Door):
-    """The door of a worker for one call, whose body's own calls go back to the caller."""
+    """A worker's door for one call. Calls from inside the body are sent to the caller."""
 
     _: dataclasses.KW_ONLY
     away: Away
@@ -328,13 +328,12 @@ class AwayDoor(Door):
             state.clock.go_on()
 
 
-# What a worker believes of a message, and what it says of one that it does not.
-#
-# Knows keys, messages and forms; it must not know Redis or doors.
+# How a worker checks a message, and how it answers one that it refuses.
 
 
 class Refused(Exception):
-    """A call that does not come as far as the door: how it ends, and whether its caller is told."""
+    """A call was refused before it reached the door. ``status`` and ``message`` are its result; if
+    ``silent``, the caller is not notified."""
 
     def __init__(self, status: Status, message: str, *, silent: bool = False) -> None:
         super().__init__(message)
@@ -342,7 +341,7 @@ class Refused(Exception):
 
 
 def believed(key: Key, prefix: str, packed: bytes) -> Delegated:
-    """The call, if it is signed and meant for here. Raises Refused."""
+    """The call in a message, if it is signed and sent to this prefix. Raises Refused."""
     try:
         said = unpack(key, packed, Delegated)
     except WireError as error:
@@ -350,16 +349,16 @@ def believed(key: Key, prefix: str, packed: bytes) -> Delegated:
     assert isinstance(said, Delegated)
     why = ""
     if said.prefix != prefix:
-        why = f"It was granted for the prefix {said.prefix}, and this worker has {prefix}."
+        why = f"It was granted for the prefix {said.prefix}; this worker uses {prefix}."
     elif not said.replies.startswith(wire.replies(prefix, "")):
-        why = "Its reply is wanted in another place than the stream of a caller."
-    if why:  # its caller, if there is one, does not read here
+        why = "The key for its reply is not a caller's stream."
+    if why:  # no caller reads a reply under this prefix
         raise Refused("denied", f"A call was refused. {why}", silent=True)
     return said
 
 
 def form_of(said: Delegated) -> CallForm:
-    """The form of a call. Raises Refused for one that is not what was granted."""
+    """The form of a call. Raises Refused if it differs from the granted form."""
     try:
         form = from_json(said.form)
     except InvalidCallError as error:
@@ -370,8 +369,7 @@ def form_of(said: Delegated) -> CallForm:
 
 
 def kept_result(key: Key, said: Delegated, packed: bytes) -> Ended | None:
-    """The result that an earlier delivery has kept, if there is one. Raises Refused for one that is not of
-    this call."""
+    """The result kept by an earlier delivery, or None. Raises Refused if it belongs to another call."""
     if not packed:
         return None
     try:
@@ -381,7 +379,7 @@ def kept_result(key: Key, said: Delegated, packed: bytes) -> Ended | None:
             raise WireError("It belongs to another call.")
         return ended
     except WireError as error:
-        raise Refused("error", f"The kept result of {tool_of(said)} is not believed. {error}") from None
+        raise Refused("error", f"The kept result of {tool_of(said)} was rejected. {error}") from None
 
 
 def tool_of(said: Delegated) -> str:
@@ -389,7 +387,7 @@ def tool_of(said: Delegated) -> str:
 
 
 def call_of(said: Delegated, form: CallForm) -> Call:
-    """The call as the door of the worker sees it. It is always one that may have been begun before."""
+    """The call as the worker's door sees it. It counts as resumed: an earlier delivery may have begun it."""
     return Call(
         id=said.id,
         form=form,

@@ -1,10 +1,12 @@
-"""taskiq's broker on a Redis stream, as delegated calls need it.
+"""taskiq's broker on a Redis stream, adapted to delegated calls.
 
-What taskiq-redis 1.2 does otherwise: a group starts at 0, so that a call sent before the first worker came is
-not lost; a worker takes no more than it can run at once; what a worker that is gone has left is taken over
-also while nothing new comes; what runs is renewed, and so never taken over; an entry leaves the stream with
-its reply, and only then. An entry is the packed message alone: its sender can set no label of taskiq. Knows
-streams; it must not know what a message says.
+Differences from taskiq-redis 1.2:
+- The group starts at 0: calls sent before the first worker started are kept.
+- A worker takes only as many calls as it can run at once.
+- Calls of a vanished worker are taken over even if no new calls arrive.
+- Running calls are renewed, so that they are never taken over.
+- An entry is deleted from the stream in the same step that sends its reply.
+- An entry is the packed message alone: its sender cannot set taskiq labels.
 """
 
 from __future__ import annotations
@@ -30,10 +32,10 @@ from quoth.tools.remote import wire
 from quoth.tools.remote.wire import MAX_MESSAGE
 
 TAKEOVER_SECONDS = 30.0
-BLOCK_SECONDS = 0.5  # so long a worker that stops may still wait for one more entry
-GONE_SECONDS = 60.0  # a worker that gives no sign of life
-SIGN_SECONDS = 10.0  # within them each that is well gives one
-FORGOTTEN_SECONDS = 600.0  # a worker that has nothing and says nothing
+BLOCK_SECONDS = 0.5  # how long a stopping worker may still wait for one more entry
+GONE_SECONDS = 60.0  # without a heartbeat, until a worker is removed from the list
+SIGN_SECONDS = 10.0  # a healthy worker sends a heartbeat within this time
+FORGOTTEN_SECONDS = 600.0  # idle time after which a consumer without entries is deleted
 
 OURS = f"""
 local function ours(queue, consumer, entry)
@@ -68,7 +70,7 @@ end
 """
 
 
-# Claims an entry. One that is longer than any message is claimed without its text, which nobody could bear.
+# Claims an entry. An entry longer than any valid message is claimed without its text, to save memory.
 _CLAIM = f"""
 local group, name, idle, entry, most = '{wire.GROUP}', ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local found = redis.call('XRANGE', KEYS[1], entry, entry)
@@ -91,24 +93,25 @@ redis.call('XDEL', KEYS[1], ARGV[2])
 
 
 class Delivery(AckableMessage):
-    """An entry of the queue that was given to this worker, for the ``count``-th time to anybody."""
+    """An entry of the queue delivered to this worker. ``count`` is the number of its deliveries to any
+    worker."""
 
     entry: str
     count: int
-    by: str  # another for each delivery
+    by: str  # unique for each delivery
 
     @property
     def tries(self) -> str:
-        """How often others have tried it."""
+        """The number of earlier deliveries, as text."""
         return str(self.count - 1)
 
 
 async def _with_its_reply() -> None:
-    """taskiq acknowledges whatever happened; an entry is acknowledged by what keeps and sends the reply."""
+    """Does nothing: taskiq acknowledges every entry, but here the script that sends the reply does."""
 
 
 class _Bare(TaskiqFormatter):
-    """The packed message is the entry; anything else that taskiq would send or believe is not."""
+    """An entry is the packed message alone, without taskiq's own fields."""
 
     def dumps(self, message: TaskiqMessage) -> BrokerMessage:
         (packed,) = message.args
@@ -121,9 +124,9 @@ class _Bare(TaskiqFormatter):
 
 
 class CallBroker(RedisStreamBroker):
-    """The queue of the calls under ``prefix``, for the worker ``consumer``; callers send without taskiq
-    (line.py). ``takeover`` is in seconds. ``on_state`` is told what goes wrong with Redis while this broker
-    listens, and None when it is well again."""
+    """The queue of the calls under ``prefix``, for the worker ``consumer``. Callers send without taskiq
+    (line.py). ``takeover`` is in seconds. ``on_state`` is called with an error of Redis while this broker
+    listens, and with None when Redis works again."""
 
     def __init__(self, url: RedisUrl, prefix: str, consumer: str, takeover: float) -> None:
         super().__init__(
@@ -138,7 +141,7 @@ class CallBroker(RedisStreamBroker):
         self.takeover = takeover
         self.stopping = False
         self.lent: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
-        self.paused = False  # it takes nothing, and keeps what it has
+        self.paused = False  # if true, it takes no new calls and keeps its own
         self.on_state: Callable[[Exception | None], None] = lambda error: None
         self.redis: Redis = Redis(connection_pool=self.connection_pool)
         self._renew = self.redis.register_script(_RENEW)
@@ -147,10 +150,10 @@ class CallBroker(RedisStreamBroker):
         self._claim = self.redis.register_script(_CLAIM)
         self._back = self.redis.register_script(_BACK)
         self._declared = self.durable = False
-        self._look_at = 0.0  # when to look for what others have left
+        self._look_at = 0.0  # when to look next for calls of vanished workers
 
     async def startup(self) -> None:
-        """Nothing yet: Redis may be away, and listen waits for it."""
+        """Does nothing: Redis may be unreachable, and ``listen`` waits for it."""
 
     async def shutdown(self) -> None:
         with suppress(RedisError, OSError):
@@ -159,25 +162,25 @@ class CallBroker(RedisStreamBroker):
         await super().shutdown()
 
     async def renew(self, entries: Iterable[str]) -> list[str]:
-        """Keep hold of entries that are at work here; those that others have taken over meanwhile."""
+        """Renew the ``entries`` that run here. Returns the entries that another worker has taken over."""
         asked = list(entries)
         lost = await self._renew(keys=[self.queue_name], args=[self.consumer_name, *asked]) if asked else []
         return [entry.decode() for entry in lost]
 
     async def say_alive(self) -> None:
-        """Be among the workers that callers wait for, unless this one ends, or leaves the calls to others."""
+        """Send a heartbeat; if this worker is paused or stopping, leave the list of workers instead."""
         if self.paused or self.stopping:
             await self.redis.zrem(self._workers, self.consumer_name)
         else:
             await self._alive(keys=[self._workers], args=[self.consumer_name])
 
     async def takers(self) -> int:
-        """How many workers take calls just now."""
+        """The number of workers that take calls now."""
         seconds, _ = await self.redis.time()
         return int(await self.redis.zcount(self._workers, seconds - SIGN_SECONDS, "+inf"))
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:
-        """The entries for this worker, one when it is asked for, until ``stopping``."""
+        """Yield the entries for this worker, each on demand, until ``stopping``."""
         pause = 0.1
         while not self.stopping:
             if self.paused:
@@ -185,11 +188,11 @@ class CallBroker(RedisStreamBroker):
                 continue
             try:
                 found = await self._next_unless_paused()
-            except MemoryError:  # an entry that is left to be claimed, without its text
+            except MemoryError:  # a huge entry; it will be claimed without its text
                 self._look_at = time.monotonic() + self.takeover
                 continue
             except (RedisError, OSError) as error:
-                self._declared = False  # what comes back may be empty
+                self._declared = False  # Redis may have lost its data
                 self.on_state(error)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 2.0)
@@ -200,7 +203,7 @@ class CallBroker(RedisStreamBroker):
                 yield found
 
     async def _next_unless_paused(self) -> Delivery | None:
-        """The next entry. One that comes to a broker that was paused while it waited goes back."""
+        """The next entry. If the broker was paused meanwhile, the entry goes back to the queue."""
         found = await self._next()
         if found is None or not self.paused:
             return found
@@ -237,15 +240,15 @@ class CallBroker(RedisStreamBroker):
         self.durable = await self._keeps_all()
 
     async def _keeps_all(self) -> bool:
-        """Whether Redis has on its disk all that it has answered."""
+        """Whether Redis writes each change to disk before it answers."""
         try:
             told: dict[Any, Any] = await self.redis.config_get("append*")
-        except ResponseError:  # an ACL may forbid the question
+        except ResponseError:  # an ACL may forbid CONFIG GET
             return False
         return (told.get("appendonly"), told.get("appendfsync")) == ("yes", "always")
 
     async def _left_by_others(self) -> Delivery | None:
-        """An entry that a worker has had for ``takeover`` seconds without renewing it; it is ours then."""
+        """Claim an entry that its worker has not renewed for ``takeover`` seconds."""
         idle = int(self.takeover * 1000)
         while found := await self.redis.xpending_range(
             self.queue_name, wire.GROUP, min="-", max="+", count=1, idle=idle
@@ -271,12 +274,12 @@ _DELIVERED: ContextVar[Delivery] = ContextVar("delivered")
 
 
 class _Receiver(Receiver):
-    """taskiq's, whose task is also told which entry it works at, and may lend its place to another."""
+    """taskiq's receiver; its task also knows its entry, and may let another call run in its place."""
 
     @asynccontextmanager
     async def lent(self) -> AsyncIterator[None]:
-        """Within it another call may run in the place of this one, which waits: for the call that its body
-        makes, perhaps, which comes to this worker too."""
+        """Let another call run while this one waits. The wait may be for a call of its own body, and that
+        call may come to this worker, too."""
         assert self.sem is not None
         self.sem.release()
         self.sem_prefetch.release()
@@ -284,10 +287,10 @@ class _Receiver(Receiver):
             yield
         finally:
             run, fetch = (asyncio.create_task(one.acquire()) for one in (self.sem, self.sem_prefetch))
-            for task in (run, fetch):  # what was lent is taken back, also for a call that is cancelled now
+            for task in (run, fetch):  # take both places back, even if this call is cancelled now
                 self._returning.add(task)
                 task.add_done_callback(self._returning.discard)
-            await asyncio.shield(run)  # and not fetch: who waits for the next call to come has that place
+            await asyncio.shield(run)  # not for fetch: the task that waits for the next call has that place
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -300,8 +303,8 @@ class _Receiver(Receiver):
 
 
 def make_receiver(broker: CallBroker, handle: Callable[[Delivery], Awaitable[None]], jobs: int) -> Receiver:
-    """What hands the entries of the queue to ``handle``, at most ``jobs`` at once. It ends (``listen``) when
-    the broker is ``stopping`` and what runs has ended."""
+    """A receiver that passes the entries of the queue to ``handle``, at most ``jobs`` at once. Its ``listen``
+    ends when the broker is ``stopping`` and the running calls have ended."""
 
     async def call(packed: bytes) -> None:
         await handle(_DELIVERED.get())

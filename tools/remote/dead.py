@@ -1,9 +1,7 @@
-"""The dead letters: calls that nobody tries any more, since they ended three workers.
+"""Dead letters: calls that are not retried, because each of them ended three workers.
 
-A person looks at them, and has one made once more or forgotten. Each is signed by the worker that has buried
-it: who has no key cannot have a call of long ago made once more by a person. Knows messages and one stream;
-it must not know doors.
-"""
+A person looks at them and retries or drops each one. The worker that buries a call signs the dead letter, so
+that a process without the key cannot trick a person into retrying an old call."""
 
 from __future__ import annotations
 
@@ -24,14 +22,14 @@ if TYPE_CHECKING:
 
     from quoth.tools.catalog.payload import Key
 
-MOST = 1_000  # that are listed
-AT_LEAST_SECONDS = 10.0  # for a worker to make it
+MOST = 1_000  # maximum number of dead letters listed
+AT_LEAST_SECONDS = 10.0  # minimum time for a worker to run a retried call
 
 
 @dataclass(frozen=True)
 class DeadCall:
-    """A call that ended ``tries`` workers; ``sent`` is when it was sent, in seconds since 1970. One that is
-    not signed with the key, all of it, has no ``call``."""
+    """A call that ended ``tries`` workers. ``sent`` is the time it was sent, in seconds since 1970. ``call``
+    is None unless the whole dead letter is signed with the key."""
 
     id: str
     sent: float
@@ -39,20 +37,20 @@ class DeadCall:
     call: Delegated | None
 
     def to_json(self) -> dict[str, Any]:
-        """What may be shown of it: its arguments may be secrets, and only the worker knows which."""
+        """The fields that may be shown. Arguments are left out: only the worker knows which are secret."""
         call = self.call
         told = {"tool": call.form.get("tool"), "user": call.user, "session": call.session} if call else {}
         return {"id": self.id, "sent": self.sent, "tries": self.tries, **told}
 
 
 def dead_calls(client: redis.Redis, key: Key, prefix: str) -> list[DeadCall]:
-    """All of them, the oldest first."""
+    """All dead letters, oldest first."""
     rows: Any = client.xrange(wire.dead(prefix), count=MOST)
     return [_dead(key, id, said) for id, said in rows]
 
 
 def signature(key: Key, packed: bytes, entry: str, tries: str) -> bytes:
-    """What says that this call, which had that entry of the queue, was buried after so many tries."""
+    """Signature of a dead letter: this call, from that queue entry, was buried after ``tries`` tries."""
     return key.sign("dead", f"{entry} {tries} ".encode() + packed)
 
 
@@ -71,26 +69,26 @@ def _dead(key: Key, id: bytes, said: dict[bytes, bytes]) -> DeadCall:
 
 
 def drop(client: redis.Redis, key: Key, prefix: str, id: str) -> DeadCall:
-    """Forget one. Raises UsageError for one that is not there."""
+    """Delete a dead letter. Raises UsageError if it does not exist."""
     found = _found(client, key, prefix, id)
     client.xdel(wire.dead(prefix), found.id)
     return found
 
 
 def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, Ended]:
-    """Have one made once more, under its old key, and wait for its result; it is a dead letter no longer when
-    a worker answers. The tool and the result. Raises QuothError when nobody answers, or when it must be made
-    anew."""
+    """Retry a dead letter under its old key and wait for its result. Returns the tool's name and the result.
+    When a worker answers, the dead letter is deleted. Raises QuothError if no worker answers, or if the tool
+    must be called again instead."""
     found = _found(client, key, prefix, id)
     if found.call is None:
         raise UsageError(
-            f"The call {id} is not signed with the key that is used here; it can be dropped only."
+            f"The call {id} is not signed with the key that is used here; it can only be dropped."
         )
     call = again(found.call, found.sent, clock_offset(client), prefix)
     record = wire.call(prefix, call.key, call.user)
     kept: Any = client.hget(record, "ended")
     if kept and _went_well(key, kept):
-        raise UsageError(f"The call {id} has been made since; it can be dropped only.")
+        raise UsageError(f"The call {id} has been run since; it can only be dropped.")
     client.hdel(record, "ended")
     send: Any = client.register_script(wire.SEND)
     args = [wire.MOST_WAITING, wire.FIELD, call.pack(key)]
@@ -99,13 +97,13 @@ def retry(client: redis.Redis, key: Key, prefix: str, id: str) -> tuple[str, End
     reply = _reply(client, key, prefix, call, call.expires)
     if reply is None:
         client.set(wire.grant(prefix, call.grant), wire.REVOKED, nx=True, ex=3600)
-        raise QuothError(f"No worker has answered in time; the call {id} stays.")
+        raise QuothError(f"No worker answered in time; the call {id} remains in the list.")
     client.xdel(wire.dead(prefix), found.id)
     tool = str(call.form.get("tool"))
     if isinstance(reply, Stale):
-        raise QuothError(f"The tools have changed since {tool} was called; it is to be called anew.")
+        raise QuothError(f"The tools have changed since {tool} was called; call it again.")
     if isinstance(reply, Asks):
-        raise QuothError(f"{tool} wants a person to be asked ({reply.reason}); it is to be called anew.")
+        raise QuothError(f"{tool} needs a person's approval ({reply.reason}); call it again.")
     return tool, reply
 
 
@@ -118,7 +116,7 @@ def _went_well(key: Key, kept: bytes) -> bool:
 
 
 def again(call: Delegated, sent: float, offset: float, prefix: str) -> Delegated:
-    """The same call with a new grant, and as much time as it had."""
+    """The same call with a new grant and the time limit it had."""
     until = time.time() + offset + max(call.expires - sent, AT_LEAST_SECONDS)
     return dataclasses.replace(
         call,
@@ -144,7 +142,7 @@ def _reply(
                     try:
                         reply = unpack(key, said.get(wire.FIELD, b""), Ended, Asks, Stale, Begins)
                     except WireError:
-                        continue  # what the body told meanwhile, or what nobody believes
+                        continue  # a progress message, or a message that is not authentic
                     if isinstance(reply, Begins) and reply.grant == call.grant:
                         begun = begun or reply.by
                         inbox = wire.inbox(prefix, call.grant)
@@ -163,4 +161,4 @@ def _found(client: redis.Redis, key: Key, prefix: str, id: str) -> DeadCall:
         if one.id == id:
             return one
     hint = did_you_mean(id, [one.id for one in found]) or " quoth catalog dead lists them."
-    raise UsageError(f"There is no dead letter {id}.{hint}")
+    raise UsageError(f"No dead letter {id}.{hint}")

@@ -1,8 +1,5 @@
-"""The way of one event loop to the workers: sends packed calls, reads the replies, and watches over the calls
-that wait for one.
-
-Knows Redis and signed messages; it must not know tools, doors or contexts.
-"""
+"""The connection of one event loop to the workers: sends packed calls, reads replies, and watches the waiting
+calls. It does not use tools, doors or contexts."""
 
 from __future__ import annotations
 
@@ -23,16 +20,16 @@ from quoth.tools.remote import wire
 from quoth.tools.remote.wire import FROM_WORKER, Asks, Nested, SignedMessage, WireError, unpack
 
 BLOCK = 2.0  # seconds that one command waits for replies
-BATCH = 100  # commands that go together
-TRIM = 100  # replies that are read before they are deleted
-LAST_SECONDS = 600  # that an answer for a worker is kept
-CLOCK_SECONDS = 1.0  # that our clock may drift before that of Redis is asked again
-AWAY_SECONDS = 5.0  # in which workers find Redis again
+BATCH = 100  # maximum number of commands in one pipeline
+TRIM = 100  # number of replies read before they are deleted
+LAST_SECONDS = 600  # how long an answer to a worker is kept
+CLOCK_SECONDS = 1.0  # clock drift after which the time of Redis is read again
+AWAY_SECONDS = 5.0  # how long workers need to find Redis again
 
 _SEND = sha1(wire.SEND.encode(), usedforsecurity=False).hexdigest()
 
-# What became of a call: the entry that used its grant, whether that entry is in the stream still, how many
-# workers are alive, and the time.
+# The state of a call: the entry that used its grant, whether that entry is still in the stream, the number of
+# live workers, and the time.
 LOOK = """
 local used = redis.call('GET', KEYS[1])
 local entry = ARGV[1]
@@ -42,7 +39,7 @@ local now = redis.call('TIME')
 return {used or '', #there, redis.call('ZCOUNT', KEYS[3], now[1] - ARGV[3], '+inf'), now}
 """
 
-# Takes a grant back, so that no worker begins the call; one that has begun it may be told to stop.
+# Takes a grant back, so that no worker begins the call. A worker that has begun it may be asked to stop.
 TAKE_BACK = """
 if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) then
   if ARGV[3] ~= '' then redis.call('XDEL', KEYS[2], ARGV[3]) end
@@ -55,38 +52,40 @@ end
 return 1
 """
 
-# Of a call, from a worker or found out here: Redis has ``lost`` its request; a worker has done with it and is
-# ``unheard``; there is ``nobody`` to take it; its deadline has passed (``late``); the line was ``closed``.
+# News of a call: a message from a worker, or: Redis has ``lost`` the request; a worker settled it but its
+# reply is ``unheard``; no worker is alive (``nobody``); the deadline has passed (``late``); the line was
+# ``closed``.
 News = SignedMessage | Literal["lost", "unheard", "nobody", "late", "closed"]
 
 
 @dataclass(frozen=True)
 class Patience:
-    """How long what is waited for, in seconds."""
+    """Waiting times, in seconds."""
 
-    look: float = 2.0  # between two looks at what became of a call
-    nobody: float = 4.0  # for a worker, where none is alive
-    alive: float = 10.0  # since a worker was last heard of
+    look: float = 2.0  # between two checks of a call's state
+    nobody: float = 4.0  # for a worker to appear, when none is alive
+    alive: float = 10.0  # since its last heartbeat, until a worker counts as gone
     reach: float = 15.0  # for Redis, while a call is sent
     linger: float = 30.0  # for replies after the last call
 
 
 @dataclass(eq=False)
 class SentCall:
-    """A call that was sent. ``news`` is what is told of it, ``late`` whether its deadline has passed."""
+    """A call that was sent. ``news`` is the queue of its News; ``late()`` is true after its deadline."""
 
     late: Callable[[], bool]
-    lasts: int  # seconds after which nobody can begin it any more
-    grants: list[str] = field(default_factory=list)  # that it was sent with; the last one counts
-    cancel: Callable[[], bytes] = bytes  # what a worker is told when it is given up
-    entry: bytes = b""  # of the queue
-    missing: int = 0  # looks in a row that did not find the entry
-    lonely: float = 0.0  # seconds since when no worker is alive
+    lasts: int  # seconds after which no worker can begin it
+    grants: list[str] = field(default_factory=list)  # grants it was sent with; the last one is valid
+    cancel: Callable[[], bytes] = bytes  # makes the message for a worker when the call is given up
+    entry: bytes = b""  # its entry in the queue
+    missing: int = 0  # number of consecutive checks that did not find the entry
+    lonely: float = 0.0  # seconds for which no worker has been alive
     news: asyncio.Queue[News] = field(default_factory=asyncio.Queue)
 
 
 class BrokerLine:
-    """The connections and tasks of one event loop. ``refused`` is told why a reply is not believed."""
+    """The connections and tasks of one event loop. ``refused`` is called with the reason why a reply was
+    rejected."""
 
     def __init__(
         self,
@@ -101,13 +100,13 @@ class BrokerLine:
         self._refused = refused
         self.replies = wire.replies(prefix, caller)
         self.loop = asyncio.get_running_loop()
-        self.trouble = ""  # why Redis cannot be reached now, in a sentence
-        self._offset: float | None = None  # of the clock of Redis
-        self._ran = 0.0  # our clock against the one that only runs, when that was measured
+        self.trouble = ""  # why Redis cannot be reached now: a sentence, or empty
+        self._offset: float | None = None  # clock of Redis minus our clock, in seconds
+        self._ran = 0.0  # our clock minus the monotonic clock, when the offset was measured
         self._waiting: dict[str, SentCall] = {}
-        self._used = 0.0  # when it was last used
-        self._last = b"0"  # the last reply that was read
-        self._read = 0  # replies since the last were deleted
+        self._used = 0.0  # time of last use
+        self._last = b"0"  # id of the last reply read
+        self._read = 0  # number of replies read since the last deletion
         self._client: Any = async_client(url)
         self._reading: Any = async_client(url, BLOCK + READ_SECONDS)
         self._outgoing: list[tuple[tuple[Any, ...], asyncio.Future[Any]]] = []
@@ -119,21 +118,22 @@ class BrokerLine:
     # Sending
 
     async def now(self) -> float:
-        """The time by the clock of Redis. It is asked again after ours was set, or this machine slept."""
+        """The time by the clock of Redis, in seconds since 1970. Redis is asked again if our clock was set or
+        this machine slept."""
         if self._offset is None or abs(time.time() - time.monotonic() - self._ran) > CLOCK_SECONDS:
             self._set_clock(await self._surely("TIME"))
         return time.time() + (self._offset or 0.0)
 
     async def send(self, waiting: SentCall, grant: str, packed: bytes, cancel: Callable[[], bytes]) -> None:
-        """Send a call, once more too; a reply to an earlier grant counts as well. Raises ToolError when Redis
-        cannot be reached, or refuses it."""
+        """Send a call, for the first time or again. A reply to an earlier grant is accepted too. Raises
+        ToolError if Redis cannot be reached or refuses the call."""
         waiting.grants.append(grant)
         waiting.cancel, waiting.entry, waiting.missing = cancel, b"", 0
         self._waiting[grant] = waiting
         self._used = time.monotonic()
         self._start("read", self._read_replies)
         self._start("watch", self._watch)
-        # Where the connection is lost, the same grant is sent again: it is used once, whatever came through.
+        # If the connection is lost, the same grant is sent again: it can be used only once.
         rest = (1, wire.queue(self._prefix), wire.MOST_WAITING, wire.FIELD, packed)
         entry = await self._surely("EVALSHA", _SEND, *rest)
         if entry is None:
@@ -141,15 +141,15 @@ class BrokerLine:
         waiting.entry = entry
 
     async def tell(self, grant: str, packed: bytes) -> None:
-        """Tell the worker that runs the call of this grant something. Raises ToolError."""
+        """Send a message to the worker that runs the call of this grant. Raises ToolError."""
         inbox = wire.inbox(self._prefix, grant)
         await asyncio.gather(
             self._surely("RPUSH", inbox, packed), self._surely("EXPIRE", inbox, LAST_SECONDS)
         )
 
     async def take_back(self, waiting: SentCall, *, stop: bool = True) -> bool:
-        """Let no worker begin a call any more; whether one has begun it before, which is told to ``stop``.
-        Raises ToolError."""
+        """Prevent workers from beginning a call. Returns whether a worker has already begun it; with
+        ``stop``, that worker is asked to stop. Raises ToolError."""
         prefix, grant = self._prefix, waiting.grants[-1]
         keys = (wire.grant(prefix, grant), wire.queue(prefix), wire.inbox(prefix, grant))
         rest = (wire.REVOKED, waiting.lasts, waiting.entry, waiting.cancel() if stop else b"")
@@ -157,7 +157,7 @@ class BrokerLine:
         return bool(taken)
 
     def forget(self, waiting: SentCall, *, given_up: bool) -> None:
-        """The call waits no longer. One that is ``given_up`` is taken back, or its worker told, in the
+        """Stop waiting for the call. If it is ``given_up``, take it back or ask its worker to stop, in the
         background."""
         for grant in waiting.grants:
             self._waiting.pop(grant, None)
@@ -171,7 +171,8 @@ class BrokerLine:
             await self.take_back(waiting)
 
     async def aclose(self) -> None:
-        """End the calls that wait, all tasks and connections. Workers are told within a second, or not."""
+        """End the waiting calls, all tasks and connections. Workers are notified if that takes at most a
+        second."""
         for one in [*self._waiting.values()]:
             one.news.put_nowait("closed")
         await asyncio.sleep(0)
@@ -186,7 +187,7 @@ class BrokerLine:
                 await client.aclose()
 
     async def _surely(self, *command: Any) -> Any:
-        """The answer of Redis, which may be away for a moment."""
+        """The answer of Redis; retries while Redis is unreachable for a moment."""
         from redis.exceptions import NoScriptError, RedisError
 
         until = time.monotonic() + self._patience.reach
@@ -204,7 +205,7 @@ class BrokerLine:
             await asyncio.sleep(min(0.25, self._patience.reach))
 
     def _command(self, *command: Any) -> asyncio.Future[Any]:
-        """The answer to a command; those of one moment go together."""
+        """The answer to a command. Commands of the same moment are sent in one pipeline."""
         future = self.loop.create_future()
         self._outgoing.append((command, future))
         if not self._flushing:
@@ -246,7 +247,7 @@ class BrokerLine:
     # Reading
 
     async def _read_replies(self) -> None:
-        """Read replies, from before Redis was away too, while calls wait for them."""
+        """Read replies while calls wait for them, including replies from before Redis was unreachable."""
         while not self._closed and (self._waiting or time.monotonic() - self._used < self._patience.linger):
             try:
                 found = await self._reading.execute_command(
@@ -267,9 +268,9 @@ class BrokerLine:
                 self._command("XTRIM", self.replies, "MINID", self._last).add_done_callback(_forget)
 
     def _take(self, packed: bytes) -> bool:
-        """Give a reply to the call that waits for it. A second reply to a call, or one to a call that was
-        given up, is for nobody. True for one that is to be deleted at once: who sent it looks whether
-        somebody reads here."""
+        """Give a reply to the call that waits for it. A second reply, or one to a call that was given up, is
+        dropped. True if the reply must be deleted at once: its sender checks whether this caller still
+        reads."""
         try:
             message = unpack(self._key, packed, *FROM_WORKER)
         except WireError as error:
@@ -285,7 +286,7 @@ class BrokerLine:
     # Watching
 
     async def _watch(self) -> None:
-        """Look after the calls that wait: their deadlines, and what became of them."""
+        """Watch the waiting calls: their deadlines and their state in Redis."""
         while self._waiting and not self._closed:
             await asyncio.sleep(self._patience.look)
             calls = list({id(one): one for one in self._waiting.values()}.values())
@@ -314,8 +315,8 @@ class BrokerLine:
         return look
 
     def _judge(self, one: SentCall, used: bytes, there: int, alive: int) -> News | None:
-        """What a look says of a call. A reply may be on its way when its request is not there any more, so
-        that two looks must agree."""
+        """The News that one check gives. Two checks must agree that the request is gone, because a reply may
+        still be on its way."""
         one.missing = 0 if there else one.missing + 1
         if one.missing == 2:
             return "unheard" if used else "lost"
@@ -328,14 +329,14 @@ class BrokerLine:
         self._offset, self._ran = int(seconds) + int(micros) / 1e6 - ours, ours - time.monotonic()
 
     def _start(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Start a task, unless it runs. It belongs to no call."""
+        """Start a task, unless it runs already. It runs outside the context of any call."""
         task = self._tasks.get(name)
         if task is None or task.done():
             self._tasks[name] = self.loop.create_task(work(), context=contextvars.Context())
 
 
 def _may_pass(error: BaseException) -> bool:
-    """Whether what is wrong with Redis may be over in a moment."""
+    """Whether an error of Redis may be temporary."""
     from redis.exceptions import AuthenticationError, AuthorizationError, ConnectionError, TimeoutError
 
     lost = isinstance(error, (ConnectionError, TimeoutError, OSError))
@@ -343,6 +344,6 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _forget(future: asyncio.Future[Any]) -> None:
-    """Nobody waits for this answer."""
+    """Ignore the answer, and its error."""
     if not future.cancelled():
         future.exception()

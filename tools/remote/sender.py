@@ -1,8 +1,5 @@
-"""Makes the calls of remote tools: it is the body of each, which sends the call to a worker and waits for the
-result, answers what the worker asks meanwhile, and gives up in words.
-
-Knows calls, contexts and signed messages; the line knows Redis. It must not know doors, tables or workers.
-"""
+"""The body of every remote tool: sends the call to a worker, answers the worker's questions, and waits for
+the result or reports why there is none. The line (line.py) talks to Redis."""
 
 from __future__ import annotations
 
@@ -42,19 +39,18 @@ from quoth.tools.remote.wire import (
 )
 from quoth.tools.text import one_line
 
-SEND_AGAIN = "send it again"  # the permission that a call needs which may have been made
-MOST_REASON = 1_000  # characters that a worker tells a person
-MARGIN = 5.0  # seconds that we give up before the door does, to say why
-REFUSED_SECONDS = 60.0  # between two audit rows about replies that are not believed
+SEND_AGAIN = "send it again"  # the permission to send a call that may have been run already
+MOST_REASON = 1_000  # characters of a worker's reason that a person is shown
+MARGIN = 5.0  # seconds; we give up earlier than the door by this much, to say why
+REFUSED_SECONDS = 60.0  # between two audit rows about rejected replies
 
 
 class Sender:
     """Sends calls to the workers of one prefix and waits for their results. Its connections belong to the
     event loop of its calls; close it there (``aclose``).
 
-    ``on_progress`` is told what bodies tell of their progress. Replies that cannot be believed are counted in
-    ``refused``, and leave rows in ``audit``.
-    """
+    ``on_progress`` is called with each progress message of a body. Replies that are not authentic are counted
+    in ``refused`` and recorded in ``audit``."""
 
     def __init__(
         self,
@@ -70,11 +66,11 @@ class Sender:
         self._audit, self._on_progress, self._patience = audit, on_progress, patience
         self._line: BrokerLine | None = None
         self.refused = 0
-        self._told = 0.0  # when the audit last heard of it
+        self._told = 0.0  # when a rejected reply was last written to the audit
 
     async def __call__(self, tool: CognitiveTool, call: Call, context: ToolContext, schema_hash: str) -> Any:
-        """The value of a call that a worker makes. Raises ToolFailure with the status and words of any other
-        end; CatalogStale when the worker has other tools."""
+        """The value of a call that a worker runs. Raises ToolFailure with the status and message if the call
+        did not end well, CatalogStale if the worker's tools differ."""
         sending = _Sending(self, self._open_line(), tool, call, context)
         ended = False
         try:
@@ -89,7 +85,7 @@ class Sender:
             sending.stop(given_up=not ended)
 
     async def aclose(self) -> None:
-        """Stop all that it has started. Calls that wait are given up."""
+        """Stop everything it started. Waiting calls are given up."""
         line, self._line = self._line, None
         if line is not None and line.loop is asyncio.get_running_loop():
             await line.aclose()
@@ -102,35 +98,35 @@ class Sender:
                 self._url, self._key, self.prefix, caller, self._patience, self.refuse
             )
         if line.loop is not asyncio.get_running_loop():
-            raise ToolError("Remote calls of one agent are made on one event loop, and this is another.")
+            raise ToolError("An agent must run its remote calls on one event loop; this is a second one.")
         return line
 
     def refuse(self, why: str) -> None:
-        """Count a reply that is not believed; who floods us with them does not flood the audit."""
+        """Count a rejected reply. At most one row in REFUSED_SECONDS is written to the audit."""
         self.refused += 1
         if self._audit is None or (self._told and time.monotonic() - self._told < REFUSED_SECONDS):
             return
         self._told = time.monotonic()
-        said = f"A reply from Redis was not believed ({self.refused} by now): {why}"
-        with contextlib.suppress(QuothError):  # what cannot be written down is still counted
+        said = f"A reply from Redis was rejected ({self.refused} in total): {why}"
+        with contextlib.suppress(QuothError):  # the reply is counted even if the row cannot be written
             self._audit.write(row_of_host("reply", said))
 
     def progressed(self, call: Call, text: str) -> None:
-        """Tell the listener; what is wrong with it is no matter of the call."""
+        """Notify the listener. An error in the listener does not affect the call."""
         if self._on_progress is not None:
             with contextlib.suppress(Exception):
                 self._on_progress(call, text)
 
 
 class _Over(Exception):
-    """The call is over for the worker too, with this failure."""
+    """The call has failed and is over at the worker, too."""
 
     def __init__(self, failure: ToolFailure) -> None:
         self.failure = failure
 
 
 class _Sending:
-    """One call on its way."""
+    """One call that was sent and has not ended."""
 
     def __init__(
         self, sender: Sender, line: BrokerLine, tool: CognitiveTool, call: Call, context: ToolContext
@@ -138,9 +134,9 @@ class _Sending:
         self._sender, self._line, self._key = sender, line, sender._key
         self._tool, self._call, self._context = tool, call, context
         self._nested: dict[str, asyncio.Task[ToolResult]] = {}
-        self._promised: set[str] = set()  # the answers that are told when they are known
+        self._promised: set[str] = set()  # answers that will be sent when they are known
         self._telling: set[asyncio.Task[None]] = set()
-        self._begun = ""  # the first delivery that was to begin the body
+        self._begun = ""  # the first delivery that was allowed to begin the body
         self._progressed = Counter[str]()  # progress messages already passed on
         self._seconds = tool.timeout + max(tool.patience - MARGIN, tool.patience / 2)
         self._since = time.monotonic()
@@ -191,8 +187,8 @@ class _Sending:
         await self._line.send(self._waiting, grant, packed, lambda: Cancel(grant).pack(self._key))
 
     async def _send_again(self) -> None:
-        """Send the call once more, with a new grant and the same key: the worker answers by the result that
-        is kept under it, if there is one."""
+        """Send the call again, with a new grant and the same key. If a result is kept under that key, the
+        worker replies with it."""
         until = await self._line.now() + self._seconds_left()
         self._delegated = dataclasses.replace(
             self._delegated,
@@ -207,7 +203,7 @@ class _Sending:
         return sorted(getattr(self._context.permission, "given", ()))
 
     async def result(self) -> Any:
-        """Wait for the end of the call, and do what the worker asks for until then."""
+        """Wait for the result, and handle the worker's requests until then."""
         name, waiting = self._tool.name, self._waiting
         while True:
             news = await waiting.news.get()
@@ -217,7 +213,7 @@ class _Sending:
                 self._sender.refuse("It is the result of another call.")
             elif isinstance(news, Asks):
                 if news.question in self._delegated.approved or news.question.startswith(SEND_AGAIN):
-                    again = f"The worker asks again for what was approved: {news.reason}."
+                    again = f"The worker asked again after an approval: {news.reason}."
                     raise _Over(ToolFailure("denied", again))
                 await self._ask(news.question, one_line(news.reason, MOST_REASON), waits=news.number != 0)
                 if news.number:
@@ -235,11 +231,11 @@ class _Sending:
                 self._sender.progressed(self._call, news.text)
             elif isinstance(news, Stale):
                 run = "was not run"
-                if self._begun:  # Redis has lost that a worker was let begin
-                    run = "was begun by a worker that ended, and whether it was run is not known"
+                if self._begun:  # Redis has lost the record that a worker was allowed to begin
+                    run = "was begun by a worker that ended; whether it ran to its end is unknown"
                 raise CatalogStale(
-                    f"{name} {run} (CATALOG_STALE): the workers have other tools by now than those"
-                    " shown here. Look at its parameters again before the next call.",
+                    f"{name} {run} (CATALOG_STALE): the workers' tools have changed. Look at its parameters"
+                    " again before the next call.",
                     news.schema_hash,
                 )
             elif news == "unheard":
@@ -252,8 +248,8 @@ class _Sending:
                 await self._send_again()
             elif news == "nobody":
                 if not await self._line.take_back(waiting, stop=False):
-                    run = "was begun, and how that ended is not known" if self._begun else "was not run"
-                    nobody = f"{name} {run}: no worker offers these tools now; start one with quoth worker."
+                    run = "was begun; its result is unknown" if self._begun else "was not run"
+                    nobody = f"{name} {run}: no worker offers these tools now. Start one: quoth worker."
                     raise _Over(ToolFailure("error", nobody))
             elif news == "late":
                 await self._give_up()
@@ -261,7 +257,7 @@ class _Sending:
                 raise ToolFailure("cancelled", f"{name} was given up: this agent was closed.")
 
     def _ended(self, ended: Ended) -> Any:
-        # A progress message travels by itself: it can arrive after the result, or be lost.
+        # A progress message is sent separately: it can arrive after the result, or be lost.
         for text in ended.said:
             self._progressed[text] -= 1
             if self._progressed[text] < 0:
@@ -270,7 +266,7 @@ class _Sending:
             self._context.effect(effect)
         self._context.audit.update(ended.details)
         if ended.status != "ok":
-            known = ended.status in STATUSES and ended.status != "pending"  # for who waits asks
+            known = ended.status in STATUSES and ended.status != "pending"  # a worker that waits sends Asks
             status: Status = ended.status if known else "error"  # type: ignore[assignment]
             raise _Over(ToolFailure(status, ended.message))
         for text in ended.said:
@@ -278,13 +274,13 @@ class _Sending:
         return ended.value
 
     def _once_more(self) -> str:
-        """The permission to send the call again: each is for one loss of the request."""
+        """The permission to send the call again. Each is for one loss of the request."""
         given = sum(name.startswith(SEND_AGAIN) for name in self._delegated.approved)
         return f"{SEND_AGAIN} ({given + 1})" if given else SEND_AGAIN
 
     async def _ask(self, question: str, reason: str, *, waits: bool = False) -> None:
-        """Ask a person, while the call waits here. A body that ``waits`` on the worker is stopped if nobody
-        says yes."""
+        """Ask a person while the call waits. If the body ``waits`` on the worker and the person does not
+        approve, the body is stopped."""
         try:
             await self._context.permission.request(question, reason)
         except ToolFailure as asked:
@@ -293,23 +289,25 @@ class _Sending:
             raise _Over(asked) from None
 
     async def _give_up(self) -> None:
-        """The deadline has passed: end the call, and say whether a worker had begun it."""
+        """End a call whose deadline has passed, and say whether a worker had begun it."""
         name, seconds = self._tool.name, f"{self._seconds:g} s"
         try:
             taken = await asyncio.wait_for(self._line.take_back(self._waiting), MARGIN / 2)
         except (ToolError, TimeoutError):
             why = self._line.trouble or "Redis does not answer."
-            said = f"{name} was sent {seconds} ago, and whether it was run is not known. {why}"
+            said = f"{name} was sent {seconds} ago; whether it was run is unknown. {why}"
             raise ToolFailure("timeout", said) from None
-        begun = f"{name} was begun by a worker and did not end within {seconds}; the worker is told to stop."
+        begun = (
+            f"{name} was begun by a worker and did not end within {seconds}; the worker was asked to stop."
+        )
         free = f"{name} was not run: no worker was free within {seconds}."
         raise _Over(ToolFailure("timeout", begun if taken or self._begun else free))
 
-    # Calls that the body makes
+    # Calls from inside the body
 
     def _make(self, nested: Nested) -> None:
-        """Make a call for the worker's body, through the door of this call, and answer with its result. The
-        same call is made once: who asks for it again, because it began again, has the same answer."""
+        """Run a call for the worker's body, through the door of this call, and send its result. A body that
+        began again and asks for the same call gets the same answer: the call is run only once."""
         same = f"{nested.name or nested.number} {nested.form}"
         made = self._nested.get(same)
         if made is None:
@@ -322,12 +320,12 @@ class _Sending:
             telling.add_done_callback(self._telling.discard)
 
     def _answer(self, asks: Asks) -> None:
-        """Tell the body that waits for it on a worker that a person has said yes."""
+        """Notify the waiting body on the worker that a person has approved."""
         yes = ToolResult(secrets.token_hex(5), self._tool.name, "ok")
         self._tell_of(asks.grant, NestedAnswer(asks.grant, asks.number, yes.to_json()).pack(self._key))
 
     def _let(self, begins: Begins) -> None:
-        """Tell a worker whether it is the first that begins this call."""
+        """Tell a worker whether it is the first to begin this call."""
         packed = Begin(begins.grant, begins.by, begins.by == self._begun).pack(self._key)
         self._tell_of(begins.grant, packed)
 
@@ -344,7 +342,7 @@ class _Sending:
         dispatch = self._context.dispatch
         try:
             if dispatch is None:
-                raise UsageError("There is no door here for the calls of a tool.")
+                raise UsageError("A tool cannot call other tools here.")
             return await dispatch(from_json(nested.form), nested.name, nested.dry)
         except QuothError as error:
             tool = str(nested.form.get("tool", ""))
@@ -356,18 +354,18 @@ class _Sending:
         try:
             packed = NestedAnswer(nested.grant, nested.number, result.to_json()).pack(self._key)
         except WireError as error:
-            lost = f"Its result cannot be given to the worker. {error}"
+            lost = f"Its result cannot be sent to the worker. {error}"
             short = ToolResult(result.id, result.tool, "error", message=lost)
             packed = NestedAnswer(nested.grant, nested.number, short.to_json()).pack(self._key)
         await self._told(nested.grant, packed)
 
     def stop(self, *, given_up: bool) -> None:
-        """Stop all that was started for the call."""
+        """Stop everything that was started for the call."""
         for task in (*self._nested.values(), *self._telling):
             task.cancel()
         self._line.forget(self._waiting, given_up=given_up)
 
 
 def _travels(value: Any) -> bool:
-    """Whether an argument is the same on the other side, as most are, without being made plain."""
+    """Whether an argument can be sent unchanged, without ``plain``; most can."""
     return type(value) in (int, bool) or value is None or (type(value) is str and value.isascii())

@@ -1,9 +1,8 @@
-"""Receipts of delegated calls, in Redis: who has a call, whether its body has begun, and how it ended.
+"""Receipts of delegated calls in Redis: which worker owns a call, whether its body has begun, and how it
+ended.
 
-A worker may be stopped at any moment, and its call be taken over meanwhile. So each step is a script that
-first looks whether this worker still has the entry of the queue that it works at; a step of one that has lost
-it does nothing. Knows Redis and the names in it; it must not know doors or tools' bodies.
-"""
+A worker can stop at any moment, and another can take its call over. So each step is a script that first
+checks whether this worker still owns the call's queue entry; if it does not, the step does nothing."""
 
 from __future__ import annotations
 
@@ -24,12 +23,12 @@ from quoth.tools.remote.wire import Delegated, Ended
 if TYPE_CHECKING:
     import redis
 
-KEPT_SECONDS = 86400  # the record of a call that does more than read
-SHORT_SECONDS = 60  # after the deadline: that of any other, which can be made again
+KEPT_SECONDS = 86400  # lifetime of the record of a call that does more than read
+SHORT_SECONDS = 60  # lifetime after the deadline for any other call, which can be run again
 MOST_DEAD = 1_000
 
-# Where Redis was started again, unless it is durable, its last seconds may be gone: a call that was sent
-# before may have begun, though nothing says so any more.
+# A Redis that is not durable loses its last seconds when it restarts: a call sent before the restart may have
+# begun, although the record of that is gone.
 _FORGOTTEN = """
 local function forgotten(known, entry, now)
   local info = redis.pcall('INFO', 'server')
@@ -44,7 +43,8 @@ local function forgotten(known, entry, now)
 end
 """
 
-# queue, grant, call, inbox, server; consumer, entry, deadline, takeover in ms, whether Redis is durable
+# Keys: queue, grant, call, inbox, server. Arguments: consumer, entry, deadline, takeover in ms, whether Redis
+# is durable.
 _TAKE = f"""{OURS}{wire.CLEARED}{_FORGOTTEN}
 cleared(KEYS[2], 'string')
 cleared(KEYS[3], 'hash')
@@ -52,18 +52,18 @@ cleared(KEYS[4], 'list')
 cleared(KEYS[5], 'hash')
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
-local told = string.format('%.6f', now)
-if not ours(KEYS[1], ARGV[1], ARGV[2]) then return {{'lost', told}} end
+local clock = string.format('%.6f', now)
+if not ours(KEYS[1], ARGV[1], ARGV[2]) then return {{'lost', clock}} end
 local left = math.max(1, math.ceil(tonumber(ARGV[3]) - now + {SHORT_SECONDS}))
 local used = redis.call('GET', KEYS[2])
-if used == '{wire.REVOKED}' then return {{'revoked', told}} end
-if used and used ~= ARGV[2] then return {{'replayed', told}} end
+if used == '{wire.REVOKED}' then return {{'revoked', clock}} end
+if used and used ~= ARGV[2] then return {{'replayed', clock}} end
 if not used then redis.call('SET', KEYS[2], ARGV[2], 'EX', left) end
 local has = redis.call('HMGET', KEYS[3], 'entry', 'begun', 'ended')
-if has[3] then return {{'ended', told, has[3]}} end
+if has[3] then return {{'ended', clock, has[3]}} end
 if has[1] and has[1] ~= ARGV[2] then
   local other = redis.call('XPENDING', KEYS[1], '{wire.GROUP}', has[1], has[1], 1)
-  if #other == 1 and other[1][3] < tonumber(ARGV[4]) then return {{'busy', told}} end
+  if #other == 1 and other[1][3] < tonumber(ARGV[4]) then return {{'busy', clock}} end
   redis.call('XACK', KEYS[1], '{wire.GROUP}', has[1])
   redis.call('XDEL', KEYS[1], has[1])
 end
@@ -73,10 +73,10 @@ local inbox = redis.call('LRANGE', KEYS[4], 0, 99)
 redis.call('DEL', KEYS[4])
 local begun = has[2] or ''
 if begun == '' and ARGV[5] == '' and forgotten(KEYS[5], ARGV[2], now) then begun = ARGV[2] end
-return {{'ours', told, begun, unpack(inbox)}}
+return {{'ours', clock, begun, unpack(inbox)}}
 """
 
-# queue, call; consumer, entry
+# Keys: queue, call. Arguments: consumer, entry.
 _BEGIN = f"""{OURS}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) or redis.call('HGET', KEYS[2], 'entry') ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[2], 'begun', ARGV[2])
@@ -84,14 +84,14 @@ redis.call('EXPIRE', KEYS[2], {KEPT_SECONDS})
 return 1
 """
 
-# queue, call, replies, dead; consumer, entry, what becomes of the call, kept result, reply, tries, their
-# signature
+# Keys: queue, call, replies, dead. Arguments: consumer, entry, the state of the call (Left), the result to
+# keep, the reply, the number of tries, the signature of a dead letter.
 _SETTLE = f"""{OURS}{wire.CLEARED}
 if not ours(KEYS[1], ARGV[1], ARGV[2]) then return 0 end
 cleared(KEYS[2], 'hash')
 if redis.call('HGET', KEYS[2], 'entry') == ARGV[2] then
   if ARGV[3] == 'ended' then redis.call('HSET', KEYS[2], 'ended', ARGV[4]) end
-  redis.call('HDEL', KEYS[2], 'entry')  -- last: an empty record is gone, and its expiry with it
+  redis.call('HDEL', KEYS[2], 'entry')  -- last: deleting the last field deletes the hash and its expiry
   if ARGV[3] ~= 'open' then redis.call('HDEL', KEYS[2], 'begun') end
 end
 if ARGV[5] ~= '' then
@@ -101,7 +101,7 @@ if ARGV[5] ~= '' then
     return redis.pcall('XADD', KEYS[3], 'MAXLEN', '~', most, '*', field, ARGV[5])
   end
   local sent = send()
-  if type(sent) == 'table' and sent.err then  -- somebody has used up its numbers
+  if type(sent) == 'table' and sent.err then  -- a stranger has used up its entry ids
     redis.call('UNLINK', KEYS[3])
     send()
   end
@@ -118,24 +118,24 @@ redis.call('XDEL', KEYS[1], ARGV[2])
 return 1
 """
 
-# What becomes of a call: it has ended and its result is kept; its body has stopped, and begins anew the next
-# time; or what was known of it still holds.
+# The state that a worker leaves a call in: ``ended``, with its result kept; ``anew``, its body has stopped
+# and will begin again from the start; ``open``, the record is unchanged.
 Left = Literal["ended", "anew", "open"]
 
 
 class LostError(QuothError):
-    """Another worker has taken the call over."""
+    """Another worker has taken over the call."""
 
     def __init__(self) -> None:
-        super().__init__("Another worker has taken this call over.")
+        super().__init__("Another worker has taken over this call.")
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What a worker finds when it takes up a call. ``how`` is one of: ``ours``; ``ended``, with its packed
-    result; ``busy``, another worker is at it; ``replayed`` or ``revoked``, its grant cannot be used;
-    ``lost``, another has taken it over. ``begun`` is the entry whose body has begun, or may have, and left no
-    result."""
+    """The state of a call when a worker takes it. ``how`` is ``ours``; ``ended``, with the packed result;
+    ``busy``, another worker runs it; ``replayed`` or ``revoked``, its grant cannot be used; ``lost``, another
+    worker has taken it over. ``now`` is the time of Redis in seconds since 1970. ``begun`` is the entry whose
+    body has begun, or may have begun, and left no result."""
 
     how: str
     now: float
@@ -157,7 +157,7 @@ class CallRecords:
         self._begin: Any = waiting.register_script(_BEGIN)
 
     async def take(self, delivery: Delivery, said: Delegated) -> Taken:
-        """Use the grant, once, and take hold of the call."""
+        """Use the grant and claim the call."""
         prefix = self._prefix
         how, now, *rest = await self._take(
             keys=[
@@ -183,7 +183,7 @@ class CallRecords:
         return found
 
     def begin(self, delivery: Delivery, call: Call) -> None:
-        """Write down that the body begins. Raises LostError, or QuothError where Redis is away."""
+        """Record that the body begins. Raises LostError, or QuothError if Redis cannot be reached."""
         keys = [self._queue, wire.call(self._prefix, call.key, call.user)]
         try:
             with told(self._url):
@@ -203,8 +203,8 @@ class CallRecords:
         reply: bytes = b"",
         dead: bytes = b"",
     ) -> bool:
-        """Keep the result, send the reply and take the entry from the queue, at once; False if another
-        worker has taken it over. ``dead`` is the signature of a call that nobody tries any more."""
+        """Keep the result, send the reply and delete the queue entry, in one step. False if another worker
+        has taken over the call. ``dead`` is the signature of a call that becomes a dead letter."""
         key, user, replies = (said.key, said.user, said.replies) if said is not None else ("", "", "")
         done = await self._settle(
             keys=[
@@ -227,16 +227,16 @@ class CallRecords:
 
 
 class SharedReceipts(Receipts):
-    """The receipts of one delegated call, for the worker's door: what was found when the call was taken up.
-    The worker keeps the result itself, with the reply."""
+    """The receipts of one delegated call, for the worker's door: the state found when the worker took the
+    call. The worker itself keeps the result when it sends the reply."""
 
     def __init__(self, records: CallRecords, delivery: Delivery, begun: str, ended: Ended | None) -> None:
         self._records = records
         self._delivery = delivery
         self._begun = begun
         self._ended = ended
-        self.started = False  # the body, here
-        self.unreached = False  # Redis, when the body would have begun
+        self.started = False  # whether the body was started here
+        self.unreached = False  # whether Redis was unreachable when the body was to begin
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
         ended = self._ended
@@ -268,4 +268,4 @@ class SharedReceipts(Receipts):
         again: bool = False,
         logged: Logged | None = None,
     ) -> None:
-        """The worker does so when the audit row is written."""
+        """Does nothing: the worker keeps the result after the audit row is written."""

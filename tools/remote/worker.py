@@ -1,10 +1,8 @@
-"""The worker: takes delegated calls from the queue, takes each through a door of its own, and always replies.
+"""The worker: takes delegated calls from the queue, passes each through its own door, and always replies.
 
-Nothing is believed that is not signed with the shared key and bound to its one use; what is refused leaves an
-audit row. A result is kept and sent, and its entry taken from the queue, in one step, and only by the worker
-that has the call; a call that could not be settled stays in the queue. Knows doors, messages and the queue;
-it must not know files of tools or commands.
-"""
+A message must be signed with the shared key and bound to a single use; a refused message leaves an audit row.
+In one step the worker that owns a call keeps the result, sends it, and deletes the queue entry. A call that
+could not be settled stays in the queue."""
 
 from __future__ import annotations
 
@@ -49,19 +47,19 @@ from quoth.tools.remote.dead import signature
 from quoth.tools.remote.shared_receipts import CallRecords, Left, SharedReceipts, Taken
 from quoth.tools.remote.wire import Asks, Delegated, Ended, Stale
 
-MOST_DELIVERIES = 3  # to workers that ended during the call
+MOST_DELIVERIES = 3  # maximum number of workers that may end during one call
 LOOK_SECONDS = 0.5
-ALIVE_SECONDS = 3.0  # between two signs of life
-MOST_GRANTS = 100_000  # that one worker remembers
-MOST_ROWS = 100  # a minute, of messages that are not believed
-BEGIN_SECONDS = 2.0  # the longest that all calls of a worker wait while one of them begins
+ALIVE_SECONDS = 3.0  # between two heartbeats
+MOST_GRANTS = 100_000  # maximum number of grants that one worker remembers
+MOST_ROWS = 100  # maximum number of audit rows a minute for rejected messages
+BEGIN_SECONDS = 2.0  # maximum time that all calls of a worker wait while one of them begins
 
 T = TypeVar("T")
 
 
 @dataclasses.dataclass
 class _AtWork:
-    """A call that this worker has."""
+    """A call that this worker runs."""
 
     said: Delegated
     away: Away
@@ -73,21 +71,23 @@ class _AtWork:
     stopped: bool = False
 
     def look(self) -> None:
-        """Stop it, if it was lost, or if its caller does not wait and it has not begun, may not continue, or
-        waits for that caller's answer."""
+        """Stop the call if another worker has taken it over. Also stop it if its caller no longer waits and
+        it has not begun, may not run in the background, or waits for that caller's answer."""
         begun = self.receipts.started and self.consent.waiting is None
         given_up = self.away.cancelled.is_set() and (self.no_background or not begun)
         if (self.lost or given_up) and self.task is not None and not self.stopped:
-            self.stopped = True  # once: it has some seconds to put things away
+            self.stopped = True  # cancel only once: it has some seconds to clean up
             self.task.cancel()
 
 
 class Worker:
-    """Makes the calls that come under ``prefix``. ``door`` has the tools, and all that judges and records
-    calls but consent and receipts, which are the worker's own; another door may be put in its place at any
-    time, for the calls that come then. ``context`` has the workspace. While ``paused`` nothing is taken.
-    ``trouble`` says what is wrong with Redis now, ``tell`` is told when that changes; ``running`` counts the
-    calls at work."""
+    """Runs the calls sent under ``prefix``.
+
+    ``door`` has the tools, and everything that judges and records calls except consent and receipts, which
+    are the worker's own. Another door may be assigned at any time; later calls use it. ``context`` has the
+    workspace. While ``paused``, no calls are taken. ``trouble`` says why Redis cannot be used now, or is
+    empty; ``tell`` is called with a sentence when that changes. ``running`` is the number of running
+    calls."""
 
     def __init__(
         self,
@@ -110,10 +110,10 @@ class Worker:
         self._broker.on_state = self._state
         self._waiting = sync_client(url, BEGIN_SECONDS)
         self._records = CallRecords(self._broker, self._waiting, url, prefix)
-        self._held: set[str] = set()  # the entries that this worker has
+        self._held: set[str] = set()  # queue entries that this worker owns
         self._at_work: dict[str, _AtWork] = {}
-        self._used: OrderedDict[str, tuple[str, float]] = OrderedDict()  # grants: entry and end
-        self._unbelieved: deque[float] = deque()  # when a message was not believed
+        self._used: OrderedDict[str, tuple[str, float]] = OrderedDict()  # by grant: entry, expiry time
+        self._unbelieved: deque[float] = deque()  # times of rejected messages
 
     @property
     def paused(self) -> bool:
@@ -124,13 +124,13 @@ class Worker:
         self._broker.paused = paused
 
     async def others(self) -> bool:
-        """Whether a worker takes calls, while this one is paused. Raises StoreError."""
+        """Whether another worker takes calls while this one is paused. Raises StoreError."""
         with told(self._url):
             return await self._broker.takers() > 0
 
     async def run(self, jobs: int, stop: asyncio.Event) -> None:
-        """Make calls, at most ``jobs`` at once, until ``stop`` is set and what runs has ended. Raises
-        StoreError for a Redis that will not do; one that cannot be reached is waited for."""
+        """Run calls, at most ``jobs`` at once, until ``stop`` is set and the running calls have ended. Waits
+        for a Redis that cannot be reached. Raises StoreError if Redis refuses the worker."""
         receiver = make_receiver(self._broker, self.handle, jobs)
         helpers = [asyncio.create_task(self._tend()), asyncio.create_task(self._stop(stop))]
         try:
@@ -153,13 +153,13 @@ class Worker:
             self._tell(trouble or f"The Redis at {self._url.shown} answers again.")
 
     async def _tend(self) -> None:
-        """Say that this worker lives, keep hold of its calls, and look what their callers say."""
+        """Send heartbeats, renew this worker's calls, and read the messages of their callers."""
         hold, alive = self._broker.takeover / 3, self._broker.say_alive
         seconds = min(LOOK_SECONDS, hold / 2)
         every = {self._keep_hold: hold, alive: ALIVE_SECONDS, self._read_inboxes: 0.0}
         due = dict.fromkeys(every, 0.0)
         while True:
-            for duty in every:  # one that fails is due again, and keeps no other from being done
+            for duty in every:  # a duty that fails is due again and does not stop the others
                 try:
                     if time.monotonic() >= due[duty]:
                         await duty()
@@ -184,7 +184,7 @@ class Worker:
                 pipe.lpop(wire.inbox(self._prefix, one.said.grant), 100)
             found = await pipe.execute(raise_on_error=False)
         for one, messages in zip(at_work, found, strict=True):
-            if isinstance(messages, Exception):  # somebody has put something else there
+            if isinstance(messages, Exception):  # a stranger has stored another type there
                 await self._broker.redis.unlink(wire.inbox(self._prefix, one.said.grant))
                 messages = [b""]
             self._receive(one.said, one.away, messages or ())
@@ -192,19 +192,19 @@ class Worker:
     def _receive(self, said: Delegated, away: Away, messages: Any) -> None:
         for packed in messages:
             if why := away.receive(packed):
-                self._refuse(said, "denied", f"A message to a call at work is not believed. {why}")
+                self._refuse(said, "denied", f"A message to a running call was rejected. {why}")
 
     # One call
 
     async def handle(self, delivery: Delivery) -> None:
-        """Make one call and settle it. One that cannot be settled now stays in the queue."""
+        """Run one call and settle it. A call that cannot be settled now stays in the queue."""
         self.running += 1
         self._held.add(delivery.entry)
         try:
             await self._handle(delivery)
         except (RedisError, OSError) as error:
             self._state(error)
-        except Exception as error:  # a mistake of ours must not end the worker
+        except Exception as error:  # a defect of quoth must not end the worker
             self._tell(f"A call was left in the queue: {brief(error)}.")
         finally:
             self._held.discard(delivery.entry)
@@ -214,7 +214,8 @@ class Worker:
         await self._patiently(lambda: self._records.settle(delivery, said, *left, **more))
 
     async def _patiently(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """What Redis answers when it is there again. Raises what is wrong when a worker has to stop."""
+        """The answer of Redis, retried until Redis can be reached. Raises the error of Redis if the worker is
+        stopping and ``takeover`` seconds have passed."""
         since = time.monotonic()
         while True:
             try:
@@ -240,12 +241,12 @@ class Worker:
             await self._settled(delivery, said, reply=reply)
 
     async def _take(self, delivery: Delivery, said: Delegated) -> Taken | None:
-        """Take hold of the call; None if there is nothing more to do. Raises Refused."""
+        """Claim the call. None if nothing more is to be done. Raises Refused."""
         while True:
             taken = await self._patiently(lambda: self._records.take(delivery, said))
             if taken.how == "replayed" or self._used_here(delivery, said, taken.now):
-                # Its caller is not told: the call that has used the grant may still run, and answers it.
-                raise Refused("denied", "A call was refused. Its grant has been used before.", silent=True)
+                # Its caller gets no reply: the call that used the grant may still run, and will reply.
+                raise Refused("denied", "A call was refused. Its grant was used before.", silent=True)
             if taken.how == "revoked":
                 await self._settled(delivery, said)
             if taken.how in ("lost", "revoked"):
@@ -259,25 +260,25 @@ class Worker:
                 raise Refused("timeout", f"{tool_of(said)} {why}.")
             if taken.how == "ours":
                 return taken
-            await asyncio.sleep(LOOK_SECONDS)  # another worker is at the same call
+            await asyncio.sleep(LOOK_SECONDS)  # another worker runs the same call
 
     def _used_here(self, delivery: Delivery, said: Delegated, now: float) -> bool:
-        """Whether this worker has seen the grant in another entry: who can write to Redis could delete there
-        that it was used."""
+        """Whether this worker has seen the grant in another entry. A process that can write to Redis could
+        delete the record of its use there."""
         used = self._used
         while used and (next(iter(used.values()))[1] < now or len(used) > MOST_GRANTS):
             used.popitem(last=False)
         return used.setdefault(said.grant, (delivery.entry, said.expires))[0] != delivery.entry
 
     async def _make(self, door: Door, delivery: Delivery, said: Delegated, taken: Taken) -> None:
-        """Take a call through the door, and settle it. Raises Refused."""
+        """Pass a call through the door and settle it. Raises Refused."""
         form = form_of(said)
         ended = kept_result(self._key, said, taken.ended)
         if said.schema_hash != door.table.schema_hash:
             await self._stale(door, delivery, said, taken, ended)
             return
         if ended is None and delivery.count > MOST_DELIVERIES:
-            message = f"{form.tool} ended {MOST_DELIVERIES} workers that tried it, and is not tried again."
+            message = f"{form.tool} ended {MOST_DELIVERIES} workers and is not tried again."
             self._refuse(said, "error", message)
             reply = ended_of(self._key, said, "error", message)
             dead = signature(self._key, delivery.data, delivery.entry, delivery.tries)
@@ -290,11 +291,11 @@ class Worker:
         if ended is None and known is not None and not changes_nothing(known):
             first = await away.begins(delivery.by)
             if first is None and not away.cancelled.is_set():
-                why = "its caller does not say that it may begin; it may have been made before."
+                why = "its caller did not confirm that it may begin, and it may have been run before."
                 raise Refused("denied", f"{form.tool} was not run: {why}", silent=True)
             begun = begun or ("" if first else delivery.entry)
         if away.cancelled.is_set() and ended is None:
-            raise Refused("cancelled", f"{form.tool} was not run: its caller does not wait any longer.")
+            raise Refused("cancelled", f"{form.tool} was not run: its caller no longer waits for it.")
         receipts = SharedReceipts(self._records, delivery, begun, ended)
         consent = AskTheCaller(said.approved, begun, away)
         at_work = _AtWork(said, away, receipts, consent, known is not None and known.no_background)
@@ -307,14 +308,15 @@ class Worker:
             if at_work.lost:
                 return
             if result is not None and result.audit.get("written") is False:
-                self._tell(f"{form.tool} was broken off: {result.message}")
-                return  # as if this worker had been killed: the next to take the call asks
+                self._tell(f"{form.tool} was aborted: {result.message}")
+                return  # as if this worker had been killed: the next worker to take the call asks
             if not receipts.unreached:
                 await self._settle(delivery, at_work, consent, result, ended)
                 return
         finally:
             self._at_work.pop(delivery.entry, None)
-        # Redis was away when the body would have begun, so it has not: the call is made when Redis is back.
+        # Redis was unreachable when the body was to begin, so it has not begun: run the call when Redis is
+        # back.
         taken_again = await self._take(delivery, said)
         if taken_again is not None:
             await self._make(door, delivery, said, dataclasses.replace(taken_again, begun=taken.begun))
@@ -322,8 +324,8 @@ class Worker:
     async def _stale(
         self, door: Door, delivery: Delivery, said: Delegated, taken: Taken, ended: Ended | None
     ) -> None:
-        """Reply to a call from a caller that believes in other tools. Only of one that never began is it said
-        that it was not run: its caller makes it anew, with other parameters and under another key."""
+        """Reply to a call whose caller knows other tools. Only a call that never began is reported as not
+        run: its caller will then call the tool again, with other parameters and another key."""
         question = begun_question(BEGUN_BEFORE, taken.begun)
         reads = tool_of(said) in door.table and changes_nothing(door.table.get(tool_of(said)))
         left: Left = "open"
@@ -346,11 +348,11 @@ class Worker:
         result: ToolResult | None,
         ended: Ended | None,
     ) -> None:
-        """Keep and send what became of the call."""
+        """Keep the outcome of the call and send it."""
         said, receipts = at_work.said, at_work.receipts
         left: Left
         if result is None:
-            waiting = consent.waiting  # a body that did nothing before its question may begin again
+            waiting = consent.waiting  # a body that asked before it did anything may begin again
             left = "anew" if waiting is not None and waiting.may_begin_again else "open"
             reply = ended_of(self._key, said, "cancelled", f"{tool_of(said)} was cancelled.")
         elif result.status == "pending" and consent.asked is not None:
@@ -374,8 +376,8 @@ class Worker:
         await self._settled(delivery, said, left, ended=reply if left == "ended" else b"", reply=reply)
 
     def _refuse(self, said: Delegated | None, status: Status, message: str) -> None:
-        """Leave an audit row of a call that does not come as far as the door. Who floods the queue does not
-        flood the audit."""
+        """Write an audit row for a call refused before the door. For messages that are not authentic, at most
+        MOST_ROWS rows a minute are written."""
         if said is None:
             now = time.monotonic()
             while self._unbelieved and self._unbelieved[0] < now - 60:
@@ -387,14 +389,14 @@ class Worker:
         if said is not None:
             with suppress(InvalidCallError):
                 form = from_json(said.form)
-            if said.schema_hash != self.door.table.schema_hash:  # which arguments are secret is not known
+            if said.schema_hash != self.door.table.schema_hash:  # unknown which arguments are secret
                 form = CallForm(form.tool)
         call = call_of(said, form) if said is not None else new_call(form, route="remote")
         self.door.refuse(call, self._context, status, message)
 
 
 async def _result_of(task: asyncio.Task[ToolResult]) -> ToolResult | None:
-    """What the door says of a call; None if the call was cancelled, but not this worker."""
+    """The door's result of a call; None if the call was cancelled, but not this worker."""
     try:
         await asyncio.wait({task})
     except asyncio.CancelledError:

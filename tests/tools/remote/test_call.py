@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from machines import KEY, ByHand, Machines, ended, two_machines, until
-from sentences import CANNOT_BE_USED, IT_IS_NO_MESSAGE_OF, IT_WRITES_FILES
+from sentences import CANNOT_BE_USED, IT_IS_NOT_A_MESSAGE_OF, IT_WRITES_FILES
 from words import desk, tool
 
 from quoth.tools.call.call import deny
@@ -113,7 +113,7 @@ async def test_a_result_that_is_too_long_for_a_body_is_an_error_there(machines: 
     tool("own", lambda: "x" * 5_000_000, table=machines.own)
     await machines.start_worker(tool("long", long))
     said = (await machines.call("(long)")).value
-    assert said.startswith("Its result cannot be given to the worker. It has 5,000,")
+    assert said.startswith("Its result cannot be sent to the worker. It has 5,000,")
 
 
 async def test_what_a_worker_must_ask_is_asked_at_the_caller(machines: Machines) -> None:
@@ -209,7 +209,7 @@ async def test_another_schema_is_told_and_nothing_is_run(machines: Machines) -> 
     result = await machines.call('(count-fruit :fruit "pears")')
     assert result.status == "error"
     assert result.message == (
-        "count-fruit was not run (CATALOG_STALE): the workers have other tools by now than those shown here."
+        "count-fruit was not run (CATALOG_STALE): the workers' tools have changed."
         " Look at its parameters again before the next call."
     )
 
@@ -304,7 +304,7 @@ async def test_a_reply_that_is_not_of_a_worker_is_not_believed(machines: Machine
     assert machines.sender.refused == 7
     (row,) = [row for row in machines.here.rows() if row["stage"] == "reply"]
     assert (row["status"], row["route"]) == ("denied", "remote")
-    assert row["message"] == (f"A reply from Redis was not believed (1 by now): {IT_IS_NO_MESSAGE_OF}.")
+    assert row["message"] == (f"A reply from Redis was rejected (1 in total): {IT_IS_NOT_A_MESSAGE_OF}.")
 
 
 async def test_a_lost_reply_is_asked_for_again(machines: Machines) -> None:
@@ -406,7 +406,7 @@ async def test_a_question_is_not_asked_for_ever(machines: Machines) -> None:
         said = await hand.takes()
         assert said.approved == approved
         await hand.tells(said, Asks(said.grant, "sell", "the last ones are sold"))
-    assert (await call).message == "The worker asks again for what was approved: the last ones are sold."
+    assert (await call).message == "The worker asked again after an approval: the last ones are sold."
 
 
 # Failures in words
@@ -416,9 +416,7 @@ async def test_no_worker_is_there(machines: Machines) -> None:
     ByHand(machines, tool("probe"))
     result = await machines.call("(probe)")
     assert result.status == "error"
-    assert (
-        result.message == "probe was not run: no worker offers these tools now; start one with quoth worker."
-    )
+    assert result.message == "probe was not run: no worker offers these tools now. Start one: quoth worker."
     assert await machines.redis.xlen(wire.queue(machines.prefix)) == 0
 
 
@@ -440,7 +438,7 @@ async def test_a_worker_that_comes_in_the_last_moment_is_not_stopped(
     ("taken", "message"),
     [
         (False, "probe was not run: no worker was free within 0.3 s."),
-        (True, "probe was begun by a worker and did not end within 0.3 s; the worker is told to stop."),
+        (True, "probe was begun by a worker and did not end within 0.3 s; the worker was asked to stop."),
     ],
 )
 async def test_the_deadline_passes(machines: Machines, taken: bool, message: str) -> None:
@@ -462,8 +460,8 @@ async def test_what_cannot_travel(machines: Machines) -> None:
     )
     said = [(await machines.call(f'(give :what "{what}")')).message for what in returns]
     assert said == [
-        "give was done, but its result cannot be sent. It has 10,000,188 bytes, and 4,194,304 are the most"
-        " that are sent.",
+        "give was done, but its result cannot be sent. It has 10,000,188 bytes; at most 4,194,304"
+        " can be sent.",
         "give was done, but its result cannot be sent. It cannot be sent: Integer value out of range.",
     ]
     result = await machines.call(f'(give :what "{"x" * 4_500_000}")')
@@ -487,7 +485,7 @@ async def test_too_many_calls_wait(machines: Machines, monkeypatch: pytest.Monke
     said = await hand.takes()
     result = await machines.call("(probe)")
     assert result.status == "error"
-    assert result.message == "10,000 calls wait for workers already, and no more can be sent."
+    assert result.message == "The queue is full: 10,000 calls already wait for workers. Try again later."
     await hand.tells(said, ended(said))
     assert (await call).ok
 
@@ -565,4 +563,4 @@ async def test_of_one_that_a_worker_was_let_begin_nobody_says_that_it_was_not_ru
     await hand.tells(said, Begins(said.grant, "first"))
     assert (await hand.hears(said, Begin)).first
     await hand.tells(said, Stale(said.grant, "of today"))  # of another, after Redis has lost the record
-    assert "was begun by a worker that ended, and whether it was run is not known" in (await call).message
+    assert "was begun by a worker that ended; whether it ran to its end is unknown" in (await call).message

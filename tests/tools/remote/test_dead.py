@@ -79,7 +79,7 @@ async def test_one_that_was_made_since_is_not_made_again(redis: str, here: Path)
         again = await buried(caller, packed)  # by somebody who has kept the row
         said = await typed(caller, here, "retry", again)
         assert len(worker.door.audit.rows()) == rows
-    assert said.err == f"quoth: The call {again} has been made since; it can be dropped only.\n"
+    assert said.err == f"quoth: The call {again} has been run since; it can only be dropped.\n"
 
 
 @pytest.mark.parametrize("change", [{"tries": "9" * 5000}, {"entry": "9" * 30}, {"signature": "x" * 32}])
@@ -99,12 +99,12 @@ async def test_one_is_forgotten(redis: str, here: Path) -> None:
 
 
 MISTAKES = {
-    "unknown": ("drop", "7-0", 2, "There is no dead letter 7-0. quoth catalog dead lists them."),
+    "unknown": ("drop", "7-0", 2, "No dead letter 7-0. quoth catalog dead lists them."),
     "not signed": (
         "retry",
         "ID",
         2,
-        f"The call ID {IS_NOT_SIGNED_WITH_THE}; it can be dropped only.",
+        f"The call ID {IS_NOT_SIGNED_WITH_THE}; it can only be dropped.",
     ),
 }
 
@@ -124,9 +124,9 @@ async def test_one_that_asks_or_whose_tools_have_changed_is_called_anew(redis: s
         old = caller.call(COUNT, schema_hash="0" * 64).pack(KEY)
         stale = await typed(caller, here, "retry", await buried(caller, old))
     assert asks.err.removeprefix("quoth: ").strip() == (
-        f"count-fruit wants a person to be asked ({IT_RUNS_A_PROGRAM}); it is to be called anew."
+        f"count-fruit needs a person's approval ({IT_RUNS_A_PROGRAM}); call it again."
     )
     assert (
         stale.err.removeprefix("quoth: ").strip()
-        == "The tools have changed since count-fruit was called; it is to be called anew."
+        == "The tools have changed since count-fruit was called; call it again."
     )

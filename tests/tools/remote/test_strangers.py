@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
 from machines import two_machines
-from sentences import IT_IS_NO_MESSAGE_OF, IT_WAS_BEGUN_BEFORE_AND
+from sentences import IT_IS_NOT_A_MESSAGE_OF, IT_WAS_BEGUN_BEFORE_AND
 from words import tool
 
 from quoth.tools.call.call import deny
@@ -20,7 +20,7 @@ from quoth.tools.remote.wire import Delegated, WireError, unpack
 
 COUNT = '(count-fruit :fruit "pears")'
 LAST_NUMBER = "18446744073709551615-18446744073709551615"  # behind it, nothing can be added to a stream
-NO_MESSAGE = f"{IT_IS_NO_MESSAGE_OF}."
+NO_MESSAGE = f"{IT_IS_NOT_A_MESSAGE_OF}."
 
 
 def count(body: Any = lambda fruit: 30, **options: Any) -> Any:
@@ -67,7 +67,8 @@ async def test_no_other_worker_makes_a_call_again(
             assert machines.person.asked == [IT_WAS_BEGUN_BEFORE_AND]
         else:
             assert said == (
-                "pay was not run: its caller does not say that it may begin; it may have been made before."
+                "pay was not run: its caller did not confirm that it may begin, and it may have been"
+                " run before."
             )
     assert paid == [1]
 
@@ -143,7 +144,7 @@ async def test_an_inbox_that_is_none_lets_no_worker_lose_its_calls(redis: str) -
         assert (await caller.reply()).value == 30
         rows = [*one.door.audit.rows(), *other.door.audit.rows()]
     assert begun == ["pears"]
-    assert f"A message to a call at work is not believed. {NO_MESSAGE}" in [row["message"] for row in rows]
+    assert f"A message to a running call was rejected. {NO_MESSAGE}" in [row["message"] for row in rows]
 
 
 async def test_a_body_whose_call_cannot_be_sent_is_told(redis: str) -> None:

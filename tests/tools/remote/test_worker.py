@@ -18,7 +18,7 @@ from redis.asyncio import Redis
 from sentences import (
     CANNOT_BE_USED,
     IS_NOT_SIGNED_WITH_THE,
-    IT_IS_NO_MESSAGE_OF,
+    IT_IS_NOT_A_MESSAGE_OF,
     IT_RUNS_A_PROGRAM,
     IT_WAS_BEGUN_BEFORE_AND,
     THE_CONNECTION_WAS_LOST,
@@ -123,8 +123,8 @@ async def test_a_result_that_is_too_long_is_an_error_of_its_call(redis: str) -> 
     async with calling(redis, count(lambda fruit: "x" * 10_000_000)) as caller, at_work(caller):
         ended = await caller.ask(COUNT)
     assert (ended.status, ended.value) == ("error", None)
-    said = r"count-fruit was done, but its result cannot be sent\. It has 10,000,\d+ bytes,"
-    assert re.fullmatch(rf"{said} and 4,194,304 are the most that are sent\.", ended.message)
+    said = r"count-fruit was done, but its result cannot be sent\. It has 10,000,\d+ bytes;"
+    assert re.fullmatch(rf"{said} at most 4,194,304 can be sent\.", ended.message)
 
 
 @pytest.mark.parametrize(("effects", "seconds"), [(["reads"], 100), (["memory"], 86400)])
@@ -187,12 +187,12 @@ UNSIGNED = f"A call was refused. It {IS_NOT_SIGNED_WITH_THE}."
 REFUSED: dict[str, tuple[Any, str, bool]] = {
     "no message": (
         lambda one: b"hello",
-        f"A call was refused. {IT_IS_NO_MESSAGE_OF}.",
+        f"A call was refused. {IT_IS_NOT_A_MESSAGE_OF}.",
         False,
     ),
     "cut off": (
         lambda one: one.call(COUNT).pack(KEY)[:-9],
-        f"A call was refused. {IT_IS_NO_MESSAGE_OF}.",
+        f"A call was refused. {IT_IS_NOT_A_MESSAGE_OF}.",
         False,
     ),
     "signed with another key": (lambda one: one.call(COUNT).pack(Key(b"o" * 32)), UNSIGNED, False),
@@ -206,37 +206,37 @@ REFUSED: dict[str, tuple[Any, str, bool]] = {
     "a later end": (lambda one: forged(one, expires=9e9), UNSIGNED, False),
     "an answer": (
         lambda one: Ended("g", "k", "d", "ok", 1, "", [], []).pack(KEY),
-        "A call was refused. It is a message of the kind ended, which is not expected here.",
+        "A call was refused. It is a message of kind ended, which is not expected here.",
         False,
     ),
     "other fields": (
         lambda one: signed(one, admin=True),
-        "A call was refused. A message of the kind call has other fields than this one.",
+        "A call was refused. The fields of a message of kind call are wrong.",
         False,
     ),
     "wrong type": (
         lambda one: signed(one, depth="0"),
-        "A call was refused. The field depth of a message of the kind call is of another type.",
+        "A call was refused. The field depth of a message of kind call has the wrong type.",
         False,
     ),
     "no time": (
         lambda one: signed(one, expires=float("nan")),
-        "A call was refused. The field expires of a message of the kind call is of another type.",
+        "A call was refused. The field expires of a message of kind call has the wrong type.",
         False,
     ),
     "too long": (
         lambda one: b"x" * 5_000_000,
-        "A call was refused. It has 5,000,000 bytes, and 4,194,304 are the most that are read.",
+        "A call was refused. It has 5,000,000 bytes; at most 4,194,304 are read.",
         False,
     ),
     "the grant of another prefix": (
         lambda one: one.call(COUNT, prefix="other"),
-        "A call was refused. It was granted for the prefix other, and this worker has PREFIX.",
+        "A call was refused. It was granted for the prefix other; this worker uses PREFIX.",
         False,
     ),
     "a reply to elsewhere": (
         lambda one: one.call(COUNT, replies="sg:tools:calls"),
-        "A call was refused. Its reply is wanted in another place than the stream of a caller.",
+        "A call was refused. The key for its reply is not a caller's stream.",
         False,
     ),
     "the grant of another form": (
@@ -308,9 +308,7 @@ async def test_a_grant_is_used_once(redis: str) -> None:
         assert (await caller.ask(call)).status == "ok"
         await caller.send(call)
         await caller.settled()
-        assert (
-            worker.door.audit.rows()[-1]["message"] == "A call was refused. Its grant has been used before."
-        )
+        assert worker.door.audit.rows()[-1]["message"] == "A call was refused. Its grant was used before."
         assert (body.calls, await caller.redis.xlen(caller.replies)) == (1, 1)
 
 
@@ -323,9 +321,7 @@ async def test_a_grant_is_used_once_though_redis_was_made_to_forget_it(redis: st
         await caller.redis.delete(wire.call(caller.prefix, call.key, call.user))
         await caller.send(call)
         await caller.settled()
-        assert (
-            worker.door.audit.rows()[-1]["message"] == "A call was refused. Its grant has been used before."
-        )
+        assert worker.door.audit.rows()[-1]["message"] == "A call was refused. Its grant was used before."
     assert body.calls == 1
 
 
@@ -402,7 +398,7 @@ async def test_services_stay_with_the_caller_and_say_so(service: str) -> None:
 
     with pytest.raises(ToolError) as said:
         await _STAYING[service].anything("x")
-    assert str(said.value) == f"{SERVICES[service]} to a worker; a tool that needs it is kept at its caller."
+    assert str(said.value) == f"{SERVICES[service]} on a worker. Run the tool that needs it at its caller."
 
 
 async def test_a_body_that_needs_memory_fails_with_that_sentence(redis: str) -> None:
@@ -413,7 +409,7 @@ async def test_a_body_that_needs_memory_fails_with_that_sentence(redis: str) -> 
         ended = await caller.ask(COUNT)
     assert (ended.status, ended.message) == (
         "error",
-        "Memory does not travel to a worker; a tool that needs it is kept at its caller.",
+        "Memory is not available on a worker. Run the tool that needs it at its caller.",
     )
 
 
@@ -429,7 +425,7 @@ async def test_a_call_given_up_before_it_began_is_not_made(redis: str) -> None:
         async with at_work(caller):
             ended = await caller.reply()
     assert (ended.status, body.ran) == ("cancelled", False)
-    assert ended.message == "count-fruit was not run: its caller does not wait any longer."
+    assert ended.message == "count-fruit was not run: its caller no longer waits for it."
 
 
 @pytest.mark.parametrize("stops", [True, False])
@@ -626,7 +622,7 @@ async def test_a_kept_result_that_is_not_signed_is_not_believed(redis: str) -> N
         )
         said = await caller.ask(call)
     assert (said.status, body.ran) == ("error", False)
-    assert said.message == (f"The kept result of count-fruit is not believed. It {IS_NOT_SIGNED_WITH_THE}.")
+    assert said.message == (f"The kept result of count-fruit was rejected. It {IS_NOT_SIGNED_WITH_THE}.")
 
 
 async def test_a_body_that_could_not_begin_without_redis_begins_when_it_is_back(
@@ -673,7 +669,7 @@ async def test_a_call_that_ended_three_workers_is_not_tried_again(redis: str) ->
         async with at_work(caller) as worker:
             said = await caller.reply()
             rows = worker.door.audit.rows()
-        sentence = "count-fruit ended 3 workers that tried it, and is not tried again."
+        sentence = "count-fruit ended 3 workers and is not tried again."
         assert (said.status, said.message, body.ran) == ("error", sentence, False)
         assert [row["message"] for row in rows] == [sentence]
         ((_, dead),) = await caller.redis.xrange(wire.dead(caller.prefix))
@@ -708,7 +704,7 @@ async def test_a_worker_that_was_stopped_can_neither_begin_nor_end_what_another_
             else:
                 assert await broker.renew([delivery.entry]) == []
         stopped, other = found
-        with pytest.raises(LostError, match="Another worker has taken this call over"):
+        with pytest.raises(LostError, match="Another worker has taken over this call"):
             stopped[0].begin(stopped[1], call_of(call))
         assert (await stopped[0].take(stopped[1], call)).how == "lost"
         assert not await stopped[0].settle(stopped[1], call, "ended", ended=b"x", reply=b"x")
