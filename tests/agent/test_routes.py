@@ -19,7 +19,7 @@ from typing import Any, get_args
 import hy
 import pytest
 from caller import KEY, at_work, calling
-from sentences import THESE_WORDS_STAND_IN
+from sentences import THESE_WORDS_ARE_IN
 from words import (
     Spy,
     files,
@@ -452,7 +452,7 @@ async def test_quoted_words_wait_for_a_person_whatever_the_rules_allow(tmp_path:
     async with world.agent() as agent:
         await agent.call("(mail)")
     await bring(world)
-    waits = [row for row in world.rows() if f"{THESE_WORDS_STAND_IN} the result of mail" in row["message"]]
+    waits = [row for row in world.rows() if f"{THESE_WORDS_ARE_IN} the result of mail" in row["message"]]
     assert (tmp_path / "stop").exists() is (asked == "done")
     if asked != "done":
         assert {(row["tool"], row["status"], row["stage"]) for row in waits} >= {

@@ -431,8 +431,8 @@ def test_a_link_put_in_place_while_a_person_is_asked_is_not_followed(home: Path)
     result = gateway.pass_through('(write-file :path "src/key.txt" :content "new")')
     assert (result.status, result.message) == (
         "error",
-        "write-file was not run: src/key.txt leads to secrets/key.txt by now, and that was not judged; make"
-        " the call again.",
+        "write-file was not run: src/key.txt now leads to secrets/key.txt, which was not judged; repeat"
+        " the call.",
     )
     assert (home / "secrets/key.txt").read_bytes() == before
 
@@ -442,7 +442,7 @@ def test_a_link_put_in_place_while_a_body_runs_is_not_followed(home: Path) -> No
     path = workspace.canonical("src/a.py")
     (home / "src/a.py").unlink()
     (home / "src/a.py").symlink_to("../setup.py")
-    sentence = "src/a.py leads to setup.py by now, and that was not judged; make the call again."
+    sentence = "src/a.py now leads to setup.py, which was not judged; repeat the call."
     assert complaint(ToolError, lambda: workspace.open_read(path)) == sentence
     assert complaint(ToolError, lambda: workspace.write(path, b"x")) == sentence
     assert complaint(ToolError, lambda: list(workspace.walk(path))) == sentence

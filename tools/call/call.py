@@ -1,6 +1,6 @@
 """One call, its result, its preview, the verdicts on it and the origins of its values, as plain data.
 
-The host sets all of it; a model can set nothing but the form. It knows no table and no door.
+The host sets every field; a model can set only the form.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from typing import Any, Literal, NamedTuple, Self, get_args
 from quoth.tools.errors import Status
 from quoth.tools.lisp.forms import CallForm
 
-# Where a value comes from, and what a person is told of where the arguments of a call do, as data.
-#
-# It must not know how that is found (tools/origin), calls or terminals.
+# The origins of values, and of the arguments of a call as a person sees them, as plain data.
+# tools/origin finds them.
 
 
 OriginKind = Literal["task", "field", "text", "model"]
@@ -25,9 +24,9 @@ KINDS: tuple[OriginKind, ...] = get_args(OriginKind)  # the strongest first
 
 
 class ValueOrigin(NamedTuple):
-    """Where one value comes from. ``fields`` are the tools in whose results it is the whole value of a field;
-    ``text`` names the text in which it stands, ``read-file mail.txt``, and is looked for only where the value
-    is neither in the person's words nor in a field."""
+    """The origin of one value. ``in_task``: the person's words contain it. ``fields`` are the tools in whose
+    results it is the whole value of a field. ``text`` names the text that contains it, such as ``read-file
+    mail.txt``; it is searched only if the value is neither in the person's words nor in a field."""
 
     in_task: bool = False
     fields: tuple[str, ...] = ()
@@ -35,27 +34,27 @@ class ValueOrigin(NamedTuple):
 
     @property
     def kind(self) -> OriginKind:
-        """The strongest that holds; ``model`` is a value that stands nowhere."""
+        """The strongest origin; ``model`` for a value that was found in no text."""
         return "task" if self.in_task else "field" if self.fields else "text" if self.text else "model"
 
     @property
     def known(self) -> bool:
-        """Whether it comes from the person or from a field, and from no text that somebody else wrote."""
+        """Whether it comes from the person or from a field, not from a text that another person wrote."""
         return self.in_task or bool(self.fields)
 
     def __str__(self) -> str:
-        """In about three words, for a person: ``in your task``, ``field of search-contacts``."""
+        """About three words for a person: ``in your task``, ``field of search-contacts``."""
         words = {"task": "in your task", "model": "the model's own"}
         words |= {"field": f"field of {', '.join(self.fields)}", "text": f"in the text of {self.text}"}
         return words[self.kind]
 
 
-MODEL = ValueOrigin()  # of a value that stands nowhere
+MODEL = ValueOrigin()  # of a value that was found in no text
 
 
 class ArgumentOrigin(NamedTuple):
-    """Where an argument comes from, in a few ``words``; or, if there are ``values``, where these in it do,
-    and so many ``more``. Nothing in it is a secret."""
+    """The origin of one argument, in a few ``words``. ``values`` are the values in it that have this origin,
+    if it has several, and ``more`` counts the values beyond those. It contains no secret."""
 
     argument: str
     kind: str
@@ -65,7 +64,7 @@ class ArgumentOrigin(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether it comes from the person or from a field; all else is marked."""
+        """Whether it comes from the person or from a field; any other origin is marked."""
         return self.kind in ("task", "field")
 
     def to_data(self) -> dict[str, Any]:
@@ -75,12 +74,12 @@ class ArgumentOrigin(NamedTuple):
 
 
 def to_text(origins: Sequence[ArgumentOrigin]) -> str:
-    """The origins as a store keeps them; an empty text for none."""
+    """The origins as JSON text for a store; empty for none."""
     return json.dumps([one.to_data() for one in origins]) if origins else ""
 
 
 def of_text(text: str) -> tuple[ArgumentOrigin, ...]:
-    """The origins that a store kept. What cannot be read, in a row that somebody changed, is left out."""
+    """The origins in a stored text; none if the text cannot be read, because a person changed the row."""
     try:
         return tuple(_of_data(one) for one in json.loads(text)) if text else ()
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -94,17 +93,12 @@ def _of_data(said: dict[str, Any]) -> ArgumentOrigin:
     )
 
 
-# A frozen dataclass that is copied often, with a field or two changed.
-#
-# It knows no fields of its own.
-
-
 class Record:
-    """The base of a frozen dataclass that checks nothing when it is made."""
+    """The base of a frozen dataclass that is copied often and validates nothing when it is created."""
 
     def changed(self, **fields: Any) -> Self:
-        """A copy with these fields changed. ``dataclasses.replace`` does the same at thirty times the cost,
-        which each step of a run would pay several times."""
+        """A copy with these fields changed; 30 times as fast as ``dataclasses.replace``. Raises TypeError for
+        an unknown field."""
         made = object.__new__(type(self))
         said = made.__dict__
         said.update(self.__dict__)
@@ -115,11 +109,11 @@ class Record:
         return made
 
 
-# The ways a call can come to the door. One that is not named here is refused, so that each has its tests:
-# a model's reply, to a task or in a chat; a person's form (quoth call), program (quoth eval) or line in the
-# REPL; a Python program; a form of a flight plan; from inside of a call, a program in the sandbox, the body
-# of another tool, or a sub-agent's model; the replay of a session, which makes calls that only read again;
-# and another machine, for which a worker makes calls that have passed its caller's door.
+# The routes by which a call reaches the door; the door refuses any other, so that each route has its tests.
+# A model's reply, to a task or in a chat; a person's form (quoth call), program (quoth eval) or line in the
+# REPL; a Python program; a form of a flight plan. Inside a call: a program in the sandbox, the body of
+# another tool, or a sub-agent's model. The replay of a session, which repeats calls that only read. Another
+# machine, for which a worker runs calls that have passed its caller's door.
 Route = Literal[
     "reply",
     "chat",
@@ -135,17 +129,17 @@ Route = Literal[
     "remote",
 ]
 ROUTES: tuple[Route, ...] = get_args(Route)
-TYPED: frozenset[Route] = frozenset({"call", "eval", "repl", "python"})  # of what a person has typed
+TYPED: frozenset[Route] = frozenset({"call", "eval", "repl", "python"})  # of calls that a person typed
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a guard, rule or gate says of a call: ``allow``, ``ask`` (a person decides) or ``deny``.
+    """The decision of a guard, rule or gate about a call: ``allow``, ``ask`` (a person decides) or ``deny``.
 
-    ``rule`` is the text of the policy's rule that decided, for the audit, and ``origin`` says where the
-    values come from that it decided by. An ``each_time`` question is
-    answered by no grant of a scope and by no approved plan of a program. Where the reason contains the text
-    of an exception, ``told`` is the reason without it: models get that, the audit has the reason.
+    ``rule`` is the text of the policy's rule that decided, for the audit; ``origin`` describes the origins
+    of the values that the rule checked. An ``each_time`` question is not answered by a granted scope or by
+    an approved plan of a program. If the reason contains the text of an exception, ``told`` is the reason
+    without that text: models receive ``told``, the audit records the reason.
     """
 
     kind: Literal["allow", "ask", "deny"]
@@ -174,8 +168,8 @@ class FailedOpen(Verdict):
 
 
 class EditedCall(NamedTuple):
-    """A person asked for another call of the same tool instead of this one. ``by`` names the person, for
-    the audit; ``call`` is the id of the new call."""
+    """A person replaced this call with another call of the same tool. ``by`` names the person, for the
+    audit; ``call`` is the id of the new call."""
 
     form: CallForm
     by: str = ""
@@ -184,15 +178,15 @@ class EditedCall(NamedTuple):
 
 Voice = Literal["policy", "guard", "gate", "consent"]
 VOICES: tuple[Voice, ...] = get_args(Voice)
-Decided = Verdict | EditedCall  # what a voice has said of a call
+Decided = Verdict | EditedCall  # the decision of one voice
 
 
 ALLOW = Verdict("allow")
-NO_GATE = Verdict("allow", "no gate")  # the tool wants one, and the host has none
+NO_GATE = Verdict("allow", "no gate")  # the tool asks for a gate, and the host has none
 
 
 def allow() -> Verdict:
-    """``(allow)``: nothing speaks against the call."""
+    """``(allow)``: no objection to the call."""
     return ALLOW
 
 
@@ -207,9 +201,9 @@ def ask(reason: str = "") -> Verdict:
 
 
 def verdict_text(voice: Voice, said: Decided | None) -> str:
-    """A verdict as audit and transcript record it. An allow by policy, guard or gate is recorded without
-    its reason, but with the origins that decided; a person's allow with it; a gate that there is not is
-    recorded as such."""
+    """A verdict as audit and transcript record it. An allow by policy, guard or gate is recorded with the
+    origins that decided but without its reason; a person's allow with its reason; a missing gate as
+    ``no gate``."""
     if said is None:
         return ""
     if isinstance(said, EditedCall):
@@ -224,7 +218,7 @@ def verdict_text(voice: Voice, said: Decided | None) -> str:
 
 
 def verdict_columns(verdicts: Mapping[Voice, Decided]) -> dict[str, str]:
-    """The columns of an audit row that hold each verdict, and the policy rule that decided."""
+    """The columns of an audit row: each voice's verdict, and the policy rule that decided."""
     policy = verdicts.get("policy")
     rule = policy.rule if isinstance(policy, Verdict) else ""
     return {voice: verdict_text(voice, verdicts.get(voice)) for voice in VOICES} | {"rule": rule}
@@ -234,17 +228,17 @@ def verdict_columns(verdicts: Mapping[Voice, Decided]) -> dict[str, str]:
 class Call(Record):
     """One call on its way through the door. The host sets every field but ``form``.
 
-    ``depth`` counts nesting (a call inside a program inside a call …), ``parent`` is the id of the call that
-    made this one, ``round`` is the turn of the loop and ``order`` the index within that turn. ``message`` is
+    ``depth`` counts nesting (a call inside a program inside a call …), ``parent`` is the id of the enclosing
+    call, ``round`` is the turn of the loop and ``order`` the index within that turn. ``message`` is
     the user's message that the call answers. ``key`` identifies the call across interruptions: a ``resumed``
-    call has the key of the interrupted one, a new call its own id. ``repairs`` list what the reader corrected
-    in the model's spelling. ``turn`` distinguishes two user messages with the same text; it is empty where
+    call has the key of the interrupted one, a new call its own id. ``repairs`` lists the reader's corrections
+    of the model's spelling. ``turn`` distinguishes two user messages with the same text; it is empty if
     the text is enough. ``run`` is the run of the loop, ``event`` the sequence number of the transcript event
-    that the call comes from. ``quoted`` is set for a call read from the text of a reply if the model had read
-    the same text before, and says where: such a call needs approval. ``confidence`` (0 to 1) is the model's
-    own estimate of the reply that the call stands in, if it gave one. An ``each_time`` call is covered by no
-    scope that was granted for another form. ``origins`` tells whoever is asked about the call where its
-    arguments come from. An ``edited`` one is what a person wrote in place of another.
+    that contains the call. ``quoted`` names the text that the model had read before and that contains the
+    same words as this call; such a call needs approval. ``confidence`` (0 to 1) is the model's own estimate
+    of its reply, if it gave one. An ``each_time`` call is not covered by a scope that was granted for another
+    form. ``origins`` returns the origins of the arguments, to show to the person who is asked about the call.
+    An ``edited`` call was written by a person to replace another.
     """
 
     id: str
@@ -258,12 +252,10 @@ class Call(Record):
     order: int = 0
     message: str = ""
     key: str = ""
-    program_run: str = (
-        ""  # the key of the run whose program, or a program in that program, makes this very call
-    )
+    program_run: str = ""  # the key of the run whose program, or a program in that program, runs this call
     resumed: bool = False
     repairs: tuple[str, ...] = ()
-    written: tuple[str, ...] = ()  # how its paths were spelt, where that is not how they are judged
+    written: tuple[str, ...] = ()  # the original spelling of its paths, where the judged spelling differs
     turn: str = ""
     run: str = ""
     event: int = 0
@@ -283,8 +275,8 @@ class ToolResult:
     """The result that every call gets exactly once, whether it ran or not.
 
     ``value`` is plain JSON data when ``status`` is ok. ``message`` is a sentence for a person or model when
-    it is not. ``audit`` holds tool, digest, status, duration_ms and ts (UTC). ``follow_up`` is what the
-    person in a chat is told besides: what the body said, or why the call failed; None is silence.
+    it is not. ``audit`` has the keys tool, digest, status, duration_ms and ts (UTC). ``follow_up`` is an
+    additional message for the person in a chat: text from the body, or why the call failed; None for none.
     """
 
     id: str
@@ -315,7 +307,7 @@ def new_call(form: CallForm, **marks: Any) -> Call:
 
 
 def _inner(call: Call, form: CallForm, name: str) -> Call:
-    """A call made by the body of ``call``: one level deeper, with the same user and session. Its key is
+    """A call inside the body of ``call``: one level deeper, with the same user and session. Its key is
     the same each time the outer call is resumed."""
     return call.changed(
         id=secrets.token_hex(5),
@@ -347,14 +339,12 @@ def owner(call: Call) -> tuple[str, str] | None:
     return (call.session, call.user) if not call.depth and call.session and call.route != "flight" else None
 
 
-# The preview of a call, as data: what would happen if the call were made, and what it would change.
-#
-# It knows no door; the door fills it.
+# The preview of a call, as data that the door fills in: the verdict, effects and changes if it ran.
 
 
 @dataclass(frozen=True)
 class RemainingQuota:
-    """What one limit leaves: ``count`` calls, or None where only ``words`` can describe it."""
+    """The calls that one limit still allows: ``count``, or None if only ``words`` can describe it."""
 
     count: int | None
     words: str
@@ -362,8 +352,8 @@ class RemainingQuota:
 
 @dataclass(frozen=True)
 class CallPreview:
-    """The preview of one call. ``paths`` are the files it names, None where they are not known. ``leads``
-    maps arguments to the targets of their links, where the form does not name the target. ``secret`` names
+    """The preview of one call. ``paths`` are the files it names, None if they are not known. ``leads``
+    maps arguments to the targets of their links, if the form does not name the target. ``secret`` names
     the arguments that must not be shown."""
 
     form: CallForm
@@ -379,17 +369,16 @@ class CallPreview:
     secret: frozenset[str] = field(default_factory=frozenset)
 
 
-# What a call would change, as data: the files with their texts before and after, and the lines that differ.
-#
-# It knows no tool and no door; the door fills it, and nothing of it is stored or told to a model.
+# The changes of a call, as data that the door fills in: each file's text before and after, and the lines
+# that differ. They are neither stored nor shown to a model.
 
 
-COMPARED = 2000  # lines of each text; what is longer is told as taken away and put there
+COMPARED = 2000  # lines of each text; a longer text is shown as removed and added as a whole
 
 
 class Change(NamedTuple):
-    """One file that a call would change. ``before`` is None where there is no file, ``after`` is None where
-    it would be removed. ``binary`` is the size of a file that is no text, which would be replaced."""
+    """One file that a call would change. ``before`` is None for a new file, ``after`` is None for a file
+    that would be removed. ``binary`` is the size in bytes of a binary file that would be replaced."""
 
     path: str
     before: str | None
@@ -412,8 +401,8 @@ def lines_of(text: str | None) -> list[str]:
 
 
 def differing(old: list[str], new: list[str]) -> Iterator[tuple[int, int, int, int]]:
-    """The places where two texts differ: from and to in the old one, and in the new one. What both begin and
-    end with is left out first, so that a small change in a long file is quickly found."""
+    """The places where two texts differ: from and to in the old one, and in the new one. The common beginning
+    and end are skipped first, so that a small change in a long file is found quickly."""
     import difflib  # here: most calls change nothing
 
     begin = 0

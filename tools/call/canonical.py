@@ -1,8 +1,6 @@
 """The canonical form of a call, which rules, requests, receipts and the body see: its arguments are named and
-validated, each path is resolved once. Also which arguments of a call are paths, where they lead, and which
-files other programs obey.
-
-Must not know rules or the door.
+validated, each path is resolved once. Also which arguments of a call are paths, their targets, and the
+files that other programs obey.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ PATHS = {"path", "file", "folder", "dir", "directory", "cwd", "source", "target"
 
 
 def workspace_of(tool: CognitiveTool, workspace: Workspace) -> Workspace:
-    """The folder that the paths of a tool mean: the workspace, or that of the worker who makes its calls."""
+    """The workspace that a tool's paths refer to: this one, or that of the worker that runs its calls."""
     return ELSEWHERE if tool.remote else workspace
 
 
@@ -45,7 +43,7 @@ def paths_in(value: Any) -> Iterator[str]:
 
 
 def paths_of(tool: CognitiveTool, args: Mapping[str, Any]) -> list[str]:
-    """The paths in the arguments whose types contain some."""
+    """The paths in the arguments whose types contain paths."""
     return [path for param in tool.path_params for path in paths_at(param.type, args.get(param.name))]
 
 
@@ -105,14 +103,14 @@ def as_written(tool: CognitiveTool, args: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def is_path(name: str, value: Any) -> bool:
-    """Whether a text is probably the path of a file or folder, guessed from its argument's name. This is
-    for tools whose parameter types do not say so."""
+    """Whether a text is probably the path of a file or folder, guessed from its argument's name: for tools
+    whose parameter types do not say so."""
     return isinstance(value, str) and bool(value) and name.rpartition("-")[2] in PATHS
 
 
 def path_arguments(tool: CognitiveTool, args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that are paths, by their type, or by ``is_path`` where they have none; of another value
-    the paths in it."""
+    """The arguments that are paths: by their type, or by ``is_path`` if they have none. For a value of
+    another type, the paths in it."""
     typed = {param.name: param.type for param in tool.path_params}
     return {
         name: value if isinstance(value, str) else paths_at(typed[name], value)
@@ -132,8 +130,8 @@ def touched(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) 
 
 
 def guessed_targets(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
-    """Where the arguments lead that are paths by ``is_path`` only, if their target differs from their
-    text. The form does not contain the target, so an approval, also of a plan, is bound to this too."""
+    """The targets of arguments that are paths only by ``is_path``, if the target differs from the text.
+    The form does not contain the target, so an approval, also of a plan, is bound to this too."""
     found = {}
     workspace = workspace_of(tool, workspace)
     for name, value in path_arguments(tool, args).items():
@@ -144,13 +142,11 @@ def guessed_targets(tool: CognitiveTool, args: Mapping[str, Any], workspace: Wor
     return found
 
 
-# Files that other programs obey: an editor, a shell, git run what these say. Which files these are, by the
-# structure of their paths, and a bounded walk that finds them.
-#
-# It knows names and the file system; it must not know rules, tools or programs.
+# Files that other programs obey: an editor, a shell or git runs commands from them. They are recognised by
+# the structure of their paths; a bounded walk finds them.
 
 
-# Names with a dot that are data, and those that every run of a test or a linter writes.
+# Names with a dot that are data, and caches that every run of a test or a linter writes.
 DATA = frozenset((".gitignore", ".gitattributes", ".editorconfig", ".dockerignore", ".prettierrc"))
 CACHES = frozenset((".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".coverage"))
 PLAIN = DATA | CACHES
@@ -163,7 +159,7 @@ Signature = tuple[int, ...]
 
 
 def obeyed_parts(parts: Sequence[str]) -> list[int]:
-    """The numbers of the parts of a path below the root that have other programs obey the file."""
+    """The indexes of the parts of a path below the root by which other programs obey the file."""
     last = len(parts) - 1
     return [
         number
@@ -174,7 +170,7 @@ def obeyed_parts(parts: Sequence[str]) -> list[int]:
 
 
 def repository_made(root: Path, parts: Sequence[str]) -> str:
-    """The folder that is a repository of git once the file of this path is written; "" if none is."""
+    """The folder that becomes a git repository once the file of this path is written; "" for none."""
     folder = str(root)
     for number, part in enumerate(parts):
         if _is_repository(partial(_will_have, folder, part)):
@@ -188,14 +184,14 @@ def _will_have(folder: str, part: str, name: str) -> bool:
 
 
 def _is_repository(has: Callable[[str], bool]) -> bool:
-    """Whether git obeys the config of a folder that has these names, or of the one that commondir names."""
+    """Whether git obeys the config of a folder with these names, or of the folder that commondir names."""
     return has("HEAD") and (has("commondir") or (has("objects") and has("refs")))
 
 
 @dataclass
 class FoundFiles:
-    """What a walk has found below a root. ``links`` are the repositories whose ``.git`` is a link, ``obeyed``
-    the files that other programs obey. ``missed`` says what was not looked at, "" for nothing."""
+    """The result of a walk below a root. ``links`` are the repositories whose ``.git`` is a link, ``obeyed``
+    the files that other programs obey. ``missed`` says why a part was skipped, "" if none was."""
 
     root: Path
     repositories: list[Path] = field(default_factory=list)
@@ -208,8 +204,8 @@ class FoundFiles:
 
 
 def look(root: Path) -> FoundFiles:
-    """Walk the names below a real folder, those near the root first, without following links and without
-    looking into repositories' own folders."""
+    """Walk the names below a real folder, the nearest to the root first, without following links and without
+    entering the folders of repositories."""
     found = FoundFiles(root)
     most = MOST_NAMES
     waiting = deque([("", False)])
@@ -232,7 +228,7 @@ def look(root: Path) -> FoundFiles:
             found.repositories.append(root / folder)
             continue
         prefix = f"{folder}/" if folder else ""
-        for entry in entries:  # there may be thousands: most names are quickly known
+        for entry in entries:  # there may be thousands; most are decided by their name
             name, inner = entry.name, entry.is_dir(follow_symlinks=False)
             if name.lower() == ".git":
                 found.repositories.append(root / folder / name)
@@ -258,7 +254,7 @@ def _sign(found: FoundFiles, path: str, entry: os.DirEntry[str]) -> None:
 
 
 def news(before: FoundFiles, after: FoundFiles) -> str:
-    """The files that other programs obey that are new or changed, as a text for people; "" for none."""
+    """The new or changed files that other programs obey, as a text for people; "" for none."""
     made = [f"{after.shown(path)} (a git repository)" for path in after.repositories
             if path not in before.repositories]  # fmt: skip
     changed = {path for path, signature in after.obeyed.items() if before.obeyed.get(path) != signature}
@@ -270,7 +266,7 @@ def news(before: FoundFiles, after: FoundFiles) -> str:
 
 
 def _grouped(paths: Sequence[str]) -> Iterator[str]:
-    """Each path; of several in one folder that is obeyed as a whole, the folder."""
+    """Each path; if several are in one folder that is obeyed as a whole, the folder instead."""
     folders = [_folder_of(path) for path in paths]
     for path, folder in zip(paths, folders, strict=True):
         yield f"{folder}/" if folder and folders.count(folder) > 1 else path

@@ -1,6 +1,6 @@
-"""What a tool may use while it runs: the ToolContext, the protocols of the parts in it, and guards for files.
+"""The ToolContext, which a tool uses while it runs, the protocols of its parts, and guards for files.
 
-The host sets all of it; a model can set none of it. It knows no table and no door.
+The host sets every field; a model can set none.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
 
 
 class Origins(Protocol):
-    """What a session has seen so far."""
+    """The values that a session has seen so far."""
 
     def find(self, value: Any, call: Call) -> ValueOrigin:
-        """Where one text or number of this call comes from. What a person has typed, or approved as the form
-        of a plan, is in the task."""
+        """The origin of one text or number of this call. Text that a person typed, and forms of a plan that a
+        person approved, count as the task."""
         ...
 
 
 class Dispatch(Protocol):
-    """Makes a nested call through the same door. ``name`` identifies the call within its body when the
+    """Runs a nested call through the same door. ``name`` identifies the call within its body when the
     body is resumed; without a name, calls of the same form are numbered. A ``dry`` call and its inner
     calls may only read; the door enforces that."""
 
@@ -63,7 +63,7 @@ class Dispatch(Protocol):
 
 
 class PreviewCall(Protocol):
-    """Previews a nested call without making it. ``unknown`` tells whether a value is not known yet; with
+    """Previews a nested call without running it. ``unknown`` returns whether a value is not known yet; with
     ``guards=False`` the guard does not run."""
 
     def __call__(
@@ -75,7 +75,7 @@ class Catalog(Protocol):
     """Describes the other tools to a tool, in words for a model."""
 
     def describe(self, name: str) -> str:
-        """The full description of one tool. Raises UnknownToolError, which names the nearest."""
+        """The full description of one tool. Raises UnknownToolError, which names the nearest tool."""
         ...
 
     async def search(self, words: str, limit: int) -> list[str]:
@@ -98,8 +98,8 @@ class ProgramRunner(Protocol):
         keep: Callable[[bytes, list[dict[str, Any]]], None] | None = None,
         unnamed: Collection[str] = (),
     ) -> tuple[Any, str]:
-        """Run a program and return its value and what it printed; ``call`` makes the calls in it. No message
-        of its own says the ``unnamed`` ones of the names."""
+        """Run a program and return its value and its printed output; ``call`` runs the calls in it. Error
+        messages never mention the ``unnamed`` names."""
         ...
 
     def worker(self, seconds: float | None = None) -> AbstractAsyncContextManager[Any]:
@@ -115,25 +115,26 @@ class Pages(Protocol):
         ...
 
     def page(self, id: str, start: int = 1) -> tuple[str, str]:
-        """The part from character ``start`` (from 1) on, and which part it is. Raises ToolError."""
+        """The part that begins at character ``start`` (from 1), and a description of its range. Raises
+        ToolError."""
         ...
 
 
 class Planning(Protocol):
-    """Keeps the calls that are not made in plan mode as the steps of a plan (agent/run/plan_mode.py)."""
+    """Keeps calls as the steps of a plan, instead of running them, in plan mode (agent/run/plan_mode.py)."""
 
     def enters(self, call: Call) -> None:
         """A program begins; if a call in it becomes a step, that step is the whole program."""
         ...
 
     def note(self, call: Call, paths: Sequence[str]) -> str:
-        """Keep a call as a step, unless it is one already; what its caller is told. ``paths`` are the files
-        it works on."""
+        """Keep a call as a step, unless it is one already, and return the message for its caller. ``paths``
+        are the files it works on."""
         ...
 
     def changing(self, paths: Sequence[str], perhaps: bool = False) -> int:
-        """The number of the last step that changes one of these files, or that ``perhaps`` does; 0 for
-        none."""
+        """The number of the last step that changes one of these files, or with ``perhaps`` may change one;
+        0 for none."""
         ...
 
 
@@ -142,8 +143,8 @@ MOST_DETAILS = 4_000  # characters as JSON
 
 
 class AuditDetails(UserDict[str, Any]):
-    """What the guard, gate or body of a call adds to its audit: plain data under names that the door does not
-    set. Raises ToolError for anything else, and for more than MOST_DETAILS."""
+    """Details that the guard, gate or body of a call adds to its audit: plain data under names that the door
+    does not set. Raises ToolError for anything else, and for more than MOST_DETAILS characters."""
 
     def __setitem__(self, name: str, value: Any) -> None:
         if not isinstance(name, str) or name in STAMPED:
@@ -152,7 +153,7 @@ class AuditDetails(UserDict[str, Any]):
         super().__setitem__(name, value)
 
     def recorded(self) -> dict[str, Any]:
-        """All of it, for the record; where a list in it has grown too long, a sentence that says so."""
+        """All details, for the record; a sentence instead of a list that has grown too long."""
         try:
             return _details(self.data)
         except ToolError as error:
@@ -181,15 +182,15 @@ def _nothing(address: str) -> bool:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ToolContext(Record):
-    """What a body or guard may know and use; the host sets all of it.
+    """The context of a running body or guard; the host sets every field.
 
-    ``dispatch`` makes a nested call through the same door, ``look`` previews one. In a ``dry`` context calls
-    may only read, and nobody is asked for approval. ``knowledge`` is what the host's knowledge base holds on
-    the message, ``confidence`` (0 to 1) is the model's own estimate. ``services`` are the host's services;
-    ``permission`` asks a person on behalf of this call. ``talk`` gives what was said in the conversation so
-    far: who said it, the model as ``assistant``, and its text. ``audit`` takes what the call adds to its row
-    of the audit, ``ctx.audit["score"] = 0.7``. The functions in ``written`` run in the
-    transaction that stores the result; each returns a sentence for the model, or nothing. A tool that walks
+    ``dispatch`` runs a nested call through the same door, ``look`` previews one. In a ``dry`` context calls
+    may only read, and no approval is asked for. ``knowledge`` is the text that the host's knowledge base has
+    on the message, ``confidence`` (0 to 1) is the model's own estimate. ``services`` are the host's services;
+    ``permission`` asks a person on behalf of this call. ``talk`` returns the conversation so far as pairs of
+    speaker (the model is ``assistant``) and text. ``audit`` receives details for the call's row in the audit:
+    ``ctx.audit["score"] = 0.7``. The functions in ``written`` run in the
+    transaction that stores the result; each returns a sentence for the model, or "". A tool that walks
     through folders asks ``may_list`` before it names a file and ``may_read`` before it opens one.
     """
 
@@ -201,43 +202,43 @@ class ToolContext(Record):
     look: PreviewCall | None = None
     dry: bool = False
     planning: Planning | None = None  # plan mode: a call that does more than read becomes a step of a plan
-    known_files: Callable[[], Collection[str]] = tuple  # which calls of this session have read or written
+    known_files: Callable[[], Collection[str]] = tuple  # files that calls of this session read or wrote
     tool_names: tuple[str, ...] = ()
-    unnamed: frozenset[str] = frozenset()  # those that no message names, for the model is not shown them
+    unnamed: frozenset[str] = frozenset()  # tools that the model is not shown: messages never name them
     sandbox: ProgramRunner | None = None
-    snapshots: Snapshots | None = None  # where programs wait
-    may_list: Callable[[str], bool] = _anything  # whether the rules let a file be named, for what walks
-    may_read: Callable[[str], bool] = _anything  # and whether they let it be read
-    may_look: Callable[[str], bool] = _anything  # and that of a file which the call did not ask for
-    may_reach: Callable[[str], bool] = _nothing  # whether they name this IP address of the own network
-    shown: Callable[[CallForm], str] = str  # a form as people may see it, without declared secrets
+    snapshots: Snapshots | None = None  # stores suspended programs
+    may_list: Callable[[str], bool] = _anything  # whether the rules allow naming this file
+    may_read: Callable[[str], bool] = _anything  # whether the rules allow reading this file
+    may_look: Callable[[str], bool] = _anything  # the same for a file that the call did not ask for
+    may_reach: Callable[[str], bool] = _nothing  # whether a rule names this IP address of the local network
+    shown: Callable[[CallForm], str] = str  # a form for people, without declared secrets
     catalog: Catalog | None = None
     pages: Pages | None = None
     side_effects: list[str] = field(default_factory=list)
     audit: AuditDetails = field(default_factory=AuditDetails)
     said: list[str] = field(default_factory=list)
     written: list[Callable[[], str]] = field(default_factory=list)
-    clocks: tuple[PausableClock, ...] = ()  # of the calls around this one
-    inner_clocks: tuple[PausableClock, ...] = ()  # those, and that of this call, for the calls it makes
-    seconds_left: Callable[[], float] = lambda: math.inf  # of the run that it is a call of
+    clocks: tuple[PausableClock, ...] = ()  # of the enclosing calls
+    inner_clocks: tuple[PausableClock, ...] = ()  # ``clocks`` and this call's own, for its inner calls
+    seconds_left: Callable[[], float] = lambda: math.inf  # of the run that the call belongs to
     agent_id: str = ""
     knowledge: str | None = None
     confidence: float | None = None
     talk: Callable[[], Sequence[tuple[str, str]]] = tuple
     services: Services = NO_SERVICES
     permission: PermissionBroker = NO_PERMISSION
-    tool: str = ""  # the tool that runs, and the route of its call, so that a store can say who changed it
+    tool: str = ""  # the running tool, and its call's route: stores record them as the author of a change
     route: str = ""
-    shows: Callable[[str], None] | None = None  # shows a person what a program writes, as it comes
-    programs: Callable[[], Any] | None = None  # those in the background (tools/shell/background.py)
-    boundary: Mapping[str, Any] = field(default_factory=dict)  # what the user adds to that of programs
-    chat: str = ""  # the chat that the session is of, as its people name it
-    keep: Keeper | None = None  # has what a file held before this call writes it
-    origins: Origins | None = None  # what the session has seen; None: where a value comes from is not known
+    shows: Callable[[str], None] | None = None  # shows a program's output to a person as it arrives
+    programs: Callable[[], Any] | None = None  # background programs (tools/shell/background.py)
+    boundary: Mapping[str, Any] = field(default_factory=dict)  # the user's additions to the boundary
+    chat: str = ""  # the chat that the session belongs to, as its people name it
+    keep: Keeper | None = None  # receives a file's content before this call overwrites it
+    origins: Origins | None = None  # the values the session has seen; None: origins are not known
 
     @property
     def chat_id(self) -> str:
-        """The chat; the session id where there is none, under the name that chat bots use."""
+        """The chat, or the session id if there is no chat; the name that chat bots use."""
         return self.chat or self.session
 
     @property
@@ -305,13 +306,13 @@ class ToolContext(Record):
         self.side_effects.append(SENT.without(what))
 
     def say(self, text: str) -> None:
-        """Add a message for the model, and in a chat for the person, that is returned beside the value when
-        the call is ok."""
+        """Add a message for the model, and in a chat for the person. It is returned beside the value if the
+        call is ok."""
         self.said.append(SENT.without(text))
 
 
 class SavedValues(NamedTuple):
-    """The saved values of a session: the sandbox's state, name, type and length of each value, and macros.
+    """The saved values of a session: the sandbox's state; name, type and length of each value; and macros.
     ``generation`` identifies the stored version, or the version that the new values are based on."""
 
     state: bytes
@@ -335,13 +336,11 @@ class Snapshots(Protocol):
     def values(self, session: str, user: str) -> SavedValues | None: ...
 
     def keep_values(self, session: str, user: str, kept: SavedValues) -> Callable[[], str]:
-        """A function that saves the values; it returns a sentence when they cannot be saved, or nothing."""
+        """A function that saves the values; it returns a sentence if they cannot be saved, or ""."""
         ...
 
 
 # The context of the call whose guard or body is running.
-#
-# It knows nothing of what a call does.
 
 
 _current: contextvars.ContextVar[ToolContext | None] = contextvars.ContextVar("quoth_context", default=None)
@@ -351,7 +350,7 @@ def current_context() -> ToolContext:
     """The context of the call whose guard or body is running. Raises ToolError outside of one."""
     context = _current.get()
     if context is None:
-        raise ToolError("There is no call running; this works only inside the guard or body of a tool.")
+        raise ToolError("No call is running; this works only inside the guard or body of a tool.")
     return context
 
 
@@ -369,12 +368,10 @@ def enter_context(context: ToolContext) -> contextvars.Context:
 
 
 # Guards for tools that touch files.
-#
-# Knows the workspace of the running call and nothing of rules.
 
 
 def inside_workspace(path: str | Path) -> Verdict:
-    """A guard that allows a ``path`` inside the workspace and denies any other with the reason."""
+    """A guard that allows a ``path`` inside the workspace and denies any other, with the reason."""
     try:
         current_context().workspace.resolve(path)
     except ToolError as error:
@@ -383,8 +380,6 @@ def inside_workspace(path: str | Path) -> Verdict:
 
 
 # A clock for deadlines that stops while a person is asked.
-#
-# It knows seconds only.
 
 
 class PausableClock:
@@ -421,9 +416,7 @@ async def within(future: asyncio.Future[Any], seconds: float, clock: PausableClo
             return bool(done)
 
 
-# The calls that a body makes of other tools (``ctx.call``): awaited, or waited for in its thread.
-#
-# It knows forms, results and event loops; it must not know contexts, tables or the door.
+# The calls of other tools inside a body (``ctx.call``): awaited, or waited for in the body's thread.
 
 
 STEP = 0.1  # seconds between two looks of a thread that waits, at which it can be stopped

@@ -1,9 +1,8 @@
-"""What .gitignore files name: left out of lists and searches, unless a call asks for all.
+"""Files that .gitignore files name: lists and searches skip them, unless a call asks for all.
 
-Knows files below a root; it must not know calls or rules. Git's own words hold: the files of nested folders,
-``!`` for what stays, .git/info/exclude; a repository in a folder has its own. What a folder holds is left out
-with it, unless a call names the folder. Such a file may be hostile: what is read of it, and the time for all
-its patterns, are bounded.
+Git's rules apply: .gitignore files of nested folders, ``!`` for exceptions, .git/info/exclude; a repository
+in a folder has its own rules. A skipped folder is skipped with its content, unless a call names the folder.
+A .gitignore file may be hostile: its size, and the time for all its patterns, are bounded.
 """
 
 from __future__ import annotations
@@ -23,22 +22,22 @@ from quoth.tools.storage.atomic import is_scratch
 from quoth.tools.storage.paths import is_missing
 from quoth.tools.text import count
 
-# Folders no listing or search enters unless asked for by name; hidden ones (.git, .venv) are left out too.
+# Folders that a listing or search enters only if a call names them, like hidden ones (.git, .venv).
 SKIPPED = {"node_modules", "__pycache__"}
 NAME, EXCLUDE = ".gitignore", ".git/info/exclude"
-MAX_BYTES, MAX_LINES = 200_000, 2_000  # of one such file; the rest is not heeded
-SECONDS, ALL_SECONDS = 0.2, 2.0  # for one name, and for all that take long: such patterns were made to
-_ANYWHERE = "^(?:.+/)?"  # how a pattern begins that names what is at any depth
+MAX_BYTES, MAX_LINES = 200_000, 2_000  # of one .gitignore file; the rest is ignored
+SECONDS, ALL_SECONDS = 0.2, 2.0  # for one name, and for all slow names: such patterns are hostile
+_ANYWHERE = "^(?:.+/)?"  # the beginning of a pattern that matches at any depth
 _END = "(?:/|$)"
 _REPEATS = re.compile(r"(?<!\\)[+*]")
 _CLASS = r"\[:[a-z]{5,6}:\]"
-_SETS = re.compile(rf"\\.|\[[!^]?\]?(?:{_CLASS}|[^\]]){{1,50}}\]")  # a longer one is no honest set
+_SETS = re.compile(rf"\\.|\[[!^]?\]?(?:{_CLASS}|[^\]]){{1,50}}\]")  # a longer set is hostile
 _CLASSES = {
     "[:alnum:]": "a-zA-Z0-9",
     "[:alpha:]": "a-zA-Z",
     "[:blank:]": " \t",
     "[:digit:]": "0-9",
-    "[:graph:]": '"-~!',  # an exclamation mark at the beginning would turn the set round
+    "[:graph:]": '"-~!',  # an exclamation mark at the beginning would negate the set
     "[:lower:]": "a-z",
     "[:print:]": " -~",
     "[:punct:]": ":-@[-`{-~!-.",
@@ -46,14 +45,14 @@ _CLASSES = {
     "[:upper:]": "A-Z",
     "[:xdigit:]": "0-9A-Fa-f",
 }
-# Of a set such as [[a] Python says that it may mean something else one day.
+# Python warns that a set such as [[a] may change its meaning one day.
 warnings.filterwarnings("ignore", "Possible (nested )?set", FutureWarning, re.escape(__name__))
 
 
 @dataclass
 class _Pattern:
-    """What one line names, and whether that is left out. A ``safe`` one is quick whatever the name is; others
-    go to a library that can be stopped."""
+    """The names that one line matches, and whether they are left ``out``. A ``safe`` pattern is fast for any
+    name; others go to a library that can be stopped."""
 
     text: str
     out: bool
@@ -76,8 +75,8 @@ class _Pattern:
 
 
 class _PatternFile:
-    """The patterns of one file, for paths that begin with ``base``. Most names fit none of them, which two
-    large ones tell: ``_names`` for the last part of a path, ``_paths`` for all of it."""
+    """The patterns of one file, for paths that begin with ``base``. Two combined patterns quickly exclude
+    most paths: ``_names`` for the last part of a path, ``_paths`` for all of it."""
 
     def __init__(self, base: str, patterns: list[_Pattern]) -> None:
         self._base, self._patterns = len(base), patterns
@@ -88,8 +87,8 @@ class _PatternFile:
         self._unsafe = [one for one in patterns if not one.safe]
 
     def names(self, path: str) -> bool | None:
-        """Whether a path is left out; None where no pattern says. A folder's ends with a slash. Raises
-        TimeoutError."""
+        """Whether a path is left out; None if no pattern matches. The path of a folder ends with a slash.
+        Raises TimeoutError."""
         path = path[self._base :]
         name = path[path.rfind("/", 0, -1) + 1 :]
         if (
@@ -102,7 +101,7 @@ class _PatternFile:
 
 
 def _last(text: str) -> str:
-    """A pattern that fits at any depth, without that, and without its end."""
+    """A pattern that matches at any depth, without that prefix and without its end."""
     text = text.removeprefix(_ANYWHERE)
     return f"{text.removesuffix(_END)}/?" if text.endswith(_END) else text
 
@@ -113,7 +112,7 @@ def _is_name(text: str) -> bool:
 
 @dataclass
 class Ignored:
-    """The files of a root that say what to leave out, and how many files and folders they left out."""
+    """The .gitignore files of a root, and how many files and folders they left out."""
 
     root: Path
     heeded: bool = True
@@ -124,7 +123,7 @@ class Ignored:
     _known: dict[str, tuple[_PatternFile, ...]] = field(default_factory=dict)
 
     def leaves_out(self, path: str, *, folder: bool = False) -> bool:
-        """Whether a path, which is relative to the root, is left out; it is counted then."""
+        """Whether a path, relative to the root, is left out; counts it if so."""
         out = self.heeded and self._named(f"{path}/" if folder else path, path.rpartition("/")[0])
         if out and folder:
             self.folders += 1
@@ -145,15 +144,15 @@ class Ignored:
         return bool(said)
 
     def tell(self, say: Callable[[str], None]) -> None:
-        """Say what was left out, if anything was."""
+        """Say how many files and folders were left out, if any."""
         if self.slow:
-            say(f"{NAME} was not heeded: a pattern in it takes too long.")
+            say(f"{NAME} was ignored: a pattern in it takes too long.")
         left = [count(many, kind) for many, kind in ((self.files, "file"), (self.folders, "folder")) if many]
         if left:
-            say(f"Left out: {' and '.join(left)} named in {NAME}; :all True shows all.")
+            say(f"Skipped {' and '.join(left)} named in {NAME}; :all True includes them.")
 
     def _files_for(self, folder: str) -> tuple[_PatternFile, ...]:
-        """The files that hold in a folder, the nearest at the end."""
+        """The files that apply in a folder, the nearest at the end."""
         if (known := self._known.get(folder)) is not None:
             return known
         above = self._files_for(folder.rpartition("/")[0]) if folder else ()
@@ -165,8 +164,8 @@ class Ignored:
 
 
 def files_below(folder: Path, ignored: Ignored) -> Iterator[Path]:
-    """The regular files below a folder of the root, sorted, those of a folder before its folders; without
-    links, hidden folders and what is ignored."""
+    """The regular files below a folder of the root, sorted, files of a folder before its folders; without
+    links, hidden folders and ignored files."""
     skipped = SKIPPED if ignored.heeded else ()
     todo = [folder]
     while todo:
@@ -193,7 +192,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _read(file: Path, folder: str) -> tuple[_PatternFile, ...]:
-    """The patterns of a file; none where there is no regular file."""
+    """The patterns of a file; none if it is not a regular file."""
     data = beginning_of(file, MAX_BYTES)
     if not data:
         return ()
@@ -203,7 +202,7 @@ def _read(file: Path, folder: str) -> tuple[_PatternFile, ...]:
 
 
 def _patterns(lines: Iterable[str]) -> Iterator[_Pattern]:
-    """The patterns of lines; one that is none says nothing."""
+    """The patterns of lines; invalid lines are ignored."""
     from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
     for line in lines:
@@ -217,14 +216,14 @@ def _patterns(lines: Iterable[str]) -> Iterator[_Pattern]:
 
 
 def _spelt_out(found: re.Match[str]) -> str:
-    """A set of characters with those of its classes, which pathspec does not know."""
+    """A set of characters with its classes, which pathspec does not know, spelt out."""
     first, rest = found[0][0], found[0][1:]
     return first + re.sub(_CLASS, lambda one: _CLASSES.get(one[0], one[0]), rest)
 
 
 def _whole(pattern: str) -> str:
-    """A pattern of pathspec's, which also fits all that is below what it names, for whole paths: the folder
-    is judged before."""
+    """A pattern of pathspec's, which also matches everything below, reduced to the path itself: its folder
+    has been judged before."""
     if pattern in (".", "(?P<ps_d>/)"):  # everything, every folder
         return pattern.replace(".", ".+").replace("(?P<ps_d>/)", ".+/")
     everything_in = pattern.endswith("/") and not pattern.endswith(")")

@@ -1,7 +1,7 @@
-"""Images as values: kept once by the session, named by an id, with their type and size.
+"""Images as values: the session stores each once, under an id, with its type and size.
 
-Knows the first bytes of the four kinds that models are shown, and decodes no picture. Such bytes are hostile:
-everything read here is bounded. It must not know models.
+It reads the first bytes of the four formats that models accept, and decodes no picture. The bytes may be
+hostile: everything read here is bounded.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from quoth.tools.errors import ToolError
 if TYPE_CHECKING:
     from quoth.tools.call.context import ToolContext
 
-MAX_BYTES = 5_000_000  # what the providers take of one
-MAX_SEGMENTS = 1_000  # of a JPEG, before the one that tells its size
+MAX_BYTES = 5_000_000  # the most that providers accept
+MAX_SEGMENTS = 1_000  # of a JPEG, before the one that contains its size
 MAX_SIDE = 65_535
-MAX_FOUND, MAX_DEPTH = 20, 3  # images of one value that are shown, and how deep they may be in it
+MAX_FOUND, MAX_DEPTH = 20, 3  # images shown of one value, and their greatest depth in it
 KINDS = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
     b"GIF87a": "image/gif",
     b"GIF89a": "image/gif",
 }
-_NO_SIZE = {0xC4, 0xC8, 0xCC}  # segments of a JPEG between those that tell its size
+_NO_SIZE = {0xC4, 0xC8, 0xCC}  # segments of a JPEG among the frame headers that contain no size
 _FIELDS = ("image", "name", "type", "width", "height")
 
 
@@ -37,7 +37,7 @@ def media_of(data: bytes) -> str:
 
 
 def size_of(data: bytes) -> tuple[int, int] | None:
-    """Width and height, as an image says itself; None for one whose beginning is broken."""
+    """Width and height in pixels, read from the image's header; None if the header is broken."""
     try:
         width, height = _SIZES[media_of(data)](data)
     except (KeyError, struct.error, ValueError):
@@ -88,7 +88,7 @@ _SIZES = {"image/png": _png, "image/gif": _gif, "image/jpeg": _jpeg, "image/webp
 
 
 def is_image(data: bytes) -> bool:
-    """Whether data is an image, and no text that begins like one."""
+    """Whether data is an image, and not a text that begins like one."""
     if not media_of(data):
         return False
     try:
@@ -98,13 +98,13 @@ def is_image(data: bytes) -> bool:
 
 
 def image_value(ctx: ToolContext, data: bytes, name: str) -> dict[str, Any]:
-    """An image as the value of a call: the id under which it is kept, its name, type and size. Raises
-    ToolError for one that is too large or broken."""
+    """An image as the value of a call: its id in the session's store, name, type and size. Raises ToolError
+    for an image that is too large or broken."""
     if len(data) > MAX_BYTES:
-        raise ToolError(f"{name} is an image of more than {MAX_BYTES:,} bytes, and no model takes that much.")
+        raise ToolError(f"{name} is an image of more than {MAX_BYTES:,} bytes, too large for a model.")
     media, size = media_of(data), size_of(data)
     if size is None:
-        raise ToolError(f"{name} begins like an image ({media or 'unknown'}), but its header is broken.")
+        raise ToolError(f"{name} looks like an image ({media or 'unknown'}), but its header is broken.")
     id = ctx.pages.keep(base64.b64encode(data).decode()) if ctx.pages is not None else ""
     if not id and ctx.pages is not None:
         raise ToolError(f"The image {name} cannot be kept: the store of the workspace is full.")
@@ -113,7 +113,7 @@ def image_value(ctx: ToolContext, data: bytes, name: str) -> dict[str, Any]:
 
 
 def images_in(value: Any, depth: int = 0) -> list[dict[str, Any]]:
-    """The images in the value of a call, as ``image_value`` made them."""
+    """The images in the value of a call, as ``image_value`` returned them."""
     if isinstance(value, dict) and all(field in value for field in _FIELDS):
         sound = all(isinstance(value[field], str if field in _FIELDS[:3] else int) for field in _FIELDS)
         return [value] if sound and value["image"] and value["type"] in _SIZES else []

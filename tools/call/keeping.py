@@ -1,7 +1,7 @@
-"""Files as they are on disk, and what one held before it is written, for whoever keeps it to put it back.
+"""Files as they are on disk, and a keeper that receives a file's old content before a write, for undo.
 
-The door says who keeps the writes of the call whose body is running; outside of a call nobody does, unless
-``kept_by`` says so. It must not know stores, tools or how files are written.
+The door sets the keeper for the call whose body is running. Outside of a call there is none, unless
+``kept_by`` sets one.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import NamedTuple
 from quoth.tools.errors import ToolError
 
 NO_FILE = "no file"  # in place of a digest
-MAX_FILE = 20_000_000  # bytes of one file that are kept
+MAX_FILE = 20_000_000  # bytes; the content of a larger file is not kept
 
 
 class Held(NamedTuple):
-    """What a file holds: the digest and size, and the bytes of one that is not larger than MAX_FILE."""
+    """The content of a file: its digest, its size, and its bytes if they are at most MAX_FILE."""
 
     digest: bytes
     size: int
@@ -31,8 +31,8 @@ class Held(NamedTuple):
 
 class FileWrite(NamedTuple):
     """One file that is about to change. ``path`` is its canonical spelling below ``root``. ``before`` is None
-    where there is no file, ``after`` is the digest of what is to be there, None where it is removed; ``mode``
-    is that of the old file, and ``folders`` how many of those around it were made for it."""
+    for a new file; ``after`` is the digest of the new content, None if the file is removed; ``mode`` is the
+    mode of the old file, and ``folders`` counts the parent folders that were created for it."""
 
     root: Path
     path: str
@@ -42,15 +42,15 @@ class FileWrite(NamedTuple):
     folders: int = 0
 
 
-Keeper = Callable[[FileWrite], str]  # keeps it, on disk at once; a sentence where it cannot be put back later
+Keeper = Callable[[FileWrite], str]  # stores it on disk at once; returns a sentence if it cannot be undone
 
-# Who keeps the writes that are made in this context.
+# The keeper of writes in this context.
 KEEPER: contextvars.ContextVar[Keeper | None] = contextvars.ContextVar("quoth_keeper", default=None)
 
 
 @contextlib.contextmanager
 def kept_by(keeper: Keeper | None) -> Iterator[None]:
-    """Within this context ``keeper`` has the writes."""
+    """A context in which ``keeper`` receives the writes."""
     before = KEEPER.set(keeper)
     try:
         yield
@@ -58,20 +58,19 @@ def kept_by(keeper: Keeper | None) -> Iterator[None]:
         KEEPER.reset(before)
 
 
-# One file in an open folder: whether it may be replaced, what it holds, and what a new one takes from it.
-#
-# It must not know the workspace: the folder is a descriptor, and no link is followed.
+# One file in an open folder: whether it may be replaced, its content, and the attributes that a new file
+# inherits. The folder is a descriptor, and no link is followed.
 
 
 def writable(path: str, name: str, parent: int) -> os.stat_result | None:
-    """What is known of the file that is to be replaced; None where there is none. Raises ToolError for one
-    that is not to be written: it could be replaced, but somebody has said that it is to stay."""
+    """The status of the file to replace; None if there is no file. Raises ToolError for a read-only file:
+    it could be replaced, but its mode forbids writing."""
     try:
         found = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(found.st_mode):
-        raise ToolError(f"{path} is no regular file.")
+        raise ToolError(f"{path} is not a regular file.")
     if not found.st_mode & 0o222 or not os.access(name, os.W_OK, dir_fd=parent):
         mode = stat.filemode(found.st_mode)
         raise ToolError(f"{path} is read-only ({mode}) and was not changed; chmod u+w makes it writable.")
@@ -79,11 +78,11 @@ def writable(path: str, name: str, parent: int) -> os.stat_result | None:
 
 
 def kept(found: os.stat_result, descriptor: int) -> list[str]:
-    """Give a new file the owner and mode of the one that was there; what could not be kept."""
+    """Give a new file the owner and mode of the old one; returns a phrase for each that was lost."""
     lost = []
     if found.st_nlink > 1:
         others = "another name" if found.st_nlink == 2 else f"{found.st_nlink - 1} other names"
-        lost.append(f"had {others} (a hard link), with the old text in it still")
+        lost.append(f"had {others} (a hard link), which still has the old text")
     mode, mine = stat.S_IMODE(found.st_mode), os.fstat(descriptor)
     if (found.st_uid, found.st_gid) != (mine.st_uid, mine.st_gid):
         try:
@@ -91,14 +90,14 @@ def kept(found: os.stat_result, descriptor: int) -> list[str]:
         except OSError:
             with contextlib.suppress(OSError):
                 os.fchown(descriptor, -1, found.st_gid)
-            mode &= 0o777  # nobody is to run it as somebody that its owner was not
-            lost.append(f"belonged to user {found.st_uid}, and is yours now")
+            mode &= 0o777  # a set-user-ID bit would now run it as another user
+            lost.append(f"belonged to user {found.st_uid} and now belongs to you")
     os.fchmod(descriptor, mode)
     return lost
 
 
 def beginning_of(path: Path, most: int) -> bytes | None:
-    """At most so many bytes of a regular file; None for anything else, such as a link."""
+    """The first ``most`` bytes of a regular file; None for anything else, such as a link."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
@@ -108,7 +107,7 @@ def beginning_of(path: Path, most: int) -> bytes | None:
 
 
 def held(name: str, parent: int, *, whole: bool) -> Held | None:
-    """What a file holds now, the bytes only if the ``whole`` is wanted; None where there is none any more."""
+    """The present content of a file, with its bytes only if ``whole``; None if the file is gone."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
     except FileNotFoundError:

@@ -1,7 +1,5 @@
 """The door's ports: policy, limits, gate, consent, audit, receipts and call log, each as a protocol, most of
 them with a null object.
-
-It knows no store and no door.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Policy(Protocol):
-    """Judges a validated call before its guard runs. ``args`` are the body's, defaults included."""
+    """Judges a validated call before its guard runs. ``args`` are the body's arguments, with defaults."""
 
     def judge(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
@@ -39,32 +37,32 @@ class Policy(Protocol):
     def judge_unknown(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext, depends: str
     ) -> Verdict:
-        """Judge a previewed call some of whose ``args`` are UNKNOWN. The verdict is one that holds for
-        every value of theirs, or else an ask whose reason begins with ``depends``, a text that names them."""
+        """Judge a previewed call some of whose ``args`` are UNKNOWN. The verdict is valid for every value of
+        theirs; otherwise it is an ask whose reason begins with ``depends``, a text that names them."""
         ...
 
 
 class PersonAnswer(NamedTuple):
-    """What a person said to a question, and a sentence for the audit that names the person."""
+    """A person's answer to a question, and a sentence for the audit that names the person."""
 
     text: str
     by: str = ""
 
 
-# Questions about what has happened. Only a person who is asked that very question answers one.
+# Questions of fact about the past. Only the answer of a person to this very question counts.
 BEGUN_BEFORE = "it was begun before, and how that ended is not known"
 LOST_REQUEST = "Redis lost the request, and whether a worker had begun it is not known"
-QUOTED = "these words stand in"
+QUOTED = "these words are in"
 
 
 def asks_fact(reason: str) -> bool:
-    """Whether a question is about what has happened: a permission, given before or for more, is no answer."""
+    """Whether a question is about a past fact: a permission, earlier or wider, does not answer it."""
     return BEGUN_BEFORE in reason or LOST_REQUEST in reason
 
 
 class Refusal(NamedTuple):
-    """The call is over a limit; ``reason`` says which one, and when calls are possible again, which is also
-    ``room_at``, in seconds since 1970 (None: unknown, or never)."""
+    """The call is over a limit; ``reason`` names the limit and the time when calls are possible again.
+    ``room_at`` is that time in seconds since 1970 (None: unknown, or never)."""
 
     reason: str
     room_at: float | None = None
@@ -73,8 +71,8 @@ class Refusal(NamedTuple):
 class Reservation:
     """The slot of one call within its limits; this base class is for a call without limits.
 
-    The door calls ``commit`` when the body begins: the call is then counted, whatever its result. ``release``
-    frees the slot, and does nothing after ``commit``. ``left`` tells the model how many calls are left.
+    The door calls ``commit`` when the body begins: the call is then counted, also if it fails. ``release``
+    frees the slot, and does nothing after ``commit``. ``left`` is a text for the model: the calls left.
     """
 
     left: str = ""
@@ -92,14 +90,14 @@ class Limits(Protocol):
     def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal: ...
 
     def left(self, tool: CognitiveTool, call: Call) -> Sequence[RemainingQuota]:
-        """What each limit leaves for calls like this one; it reserves nothing."""
+        """The calls like this one that each limit still allows; it reserves nothing."""
         ...
 
 
 class Gate(Protocol):
-    """An external reviewer for tools with ``:gate`` (seed 000). It may return a Verdict to ask a person; a
-    plain function in place of the method runs in a thread. ``check`` may take some of these alone, by name,
-    or the tool and the context."""
+    """An external reviewer for tools with ``:gate`` (seed 000). It may return a Verdict to ask a person. A
+    plain function instead of the method runs in a thread. ``check`` may take only some of these parameters,
+    by name, or the tool and the context."""
 
     async def check(
         self, tool: CognitiveTool, call: Call, context: ToolContext
@@ -107,35 +105,35 @@ class Gate(Protocol):
 
 
 class Consent(Protocol):
-    """Asks a person to approve a call. ``None``, or a Verdict that asks, leaves the call pending. The one
-    that stores its requests is tools/consent/broker.py."""
+    """Asks a person to approve a call. ``None``, or a Verdict that asks, leaves the call pending. The
+    implementation that stores its requests is tools/consent/broker.py."""
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None: ...
 
     async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> PersonAnswer | Verdict:
         """The person's answer to a question of the body. A Verdict that asks leaves the call pending."""
-        return deny("nobody can be asked here")
+        return deny("there is no person to ask")
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
         """Called when the program of ``call`` starts."""
         return
 
     def asked_inside(self, tool: CognitiveTool, call: Call) -> Sequence[Pending]:
-        """What the body of this very call asked before, in its order: the permissions that are open, or
-        decided and not used, and the questions that are open."""
+        """The earlier requests of this call's body, in order: permissions that are open, or decided and
+        unused, and open questions."""
         return ()
 
     def bound(self, call: Call) -> Mapping[str, str]:
-        """The files that the approval of ``call`` is bound to: by path, the digest of what each must hold
+        """The files that the approval of ``call`` is bound to: path to the digest that each file must have
         when the call changes it (tools/consent/shown.py)."""
         return {}
 
     def wrote(self, call: Call, path: str, digest: str) -> None:
-        """Called before ``call`` changes a file, with the digest of what it will hold."""
+        """Called before ``call`` changes a file, with the digest of its new content."""
         return
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
-        """Called when an approved call, or the call ``instead`` that replaced it, is pending on a further
+        """Called when an approved call, or the call ``instead`` that replaced it, waits for another
         decision."""
         return
 
@@ -153,10 +151,10 @@ class NoLimits:
 
 
 class NobodyToAsk(Consent):
-    """Consent where there is nobody to ask and no store for requests: every request is denied at once."""
+    """Consent without a person to ask or a store for requests: every request is denied at once."""
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
-        return deny(f"a person's approval is needed ({reason}), and nobody can be asked here")
+        return deny(f"a person's approval is needed ({reason}), and there is no person to ask")
 
 
 class Receipt(NamedTuple):
@@ -170,8 +168,8 @@ class Receipt(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """Where the call log holds the result of a call: the event's sequence number and digest. ``plain`` says
-    that nothing had to be hidden in it, nor in the event of the call."""
+    """The event in the call log that contains the result of a call: its sequence number and digest.
+    ``plain``: neither it nor the event of the call contained anything to hide."""
 
     event: int
     digest: str
@@ -179,17 +177,17 @@ class Logged(NamedTuple):
 
 
 class Receipts(Protocol):
-    """Finds the receipt that answers a call, if there is one, and stores the results of calls. ``decided``
-    says that a person denied the call, ``asked`` that a person approved it."""
+    """Finds the receipt that answers a call, if there is one, and stores the results of calls. ``decided``:
+    a person denied the call; ``asked``: a person approved it."""
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None: ...
 
     def begins(self, tool: CognitiveTool, call: Call, *, logged: bool = False) -> None:
-        """Called before the body of the call starts. ``logged`` says that the call log tells of it."""
+        """Called before the body of the call starts. ``logged``: the call log contains the call."""
         return
 
     def begun(self, tool: CognitiveTool, call: Call) -> bool:
-        """Whether a body of this very call has started and left no result."""
+        """Whether a body of this very call has started without leaving a result."""
         ...
 
     def keep(
@@ -203,8 +201,8 @@ class Receipts(Protocol):
         again: bool = False,
         logged: Logged | None = None,
     ) -> None:
-        """Store the result of the call, or where the call log holds it. ``again``: its body waits, and must
-        not begin again before a person has said that it may."""
+        """Store the result of the call, or its place in the call log. ``again``: its body is waiting, and
+        begins again only after a person has allowed it."""
         return
 
 
@@ -219,10 +217,10 @@ class NoReceipts(Receipts):
 
 
 class CallLog(Protocol):
-    """Records every call that passes the door. ``consent`` is a person's verdict, if one was asked."""
+    """Records every call that passes the door. ``consent`` is a person's verdict, if a person was asked."""
 
     def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> bool:
-        """Called before the body starts; whether the call is written now."""
+        """Called before the body starts; returns whether the call is now written."""
         return False
 
     def ends(
@@ -233,16 +231,17 @@ class CallLog(Protocol):
         consent: Decided | None,
         row: Mapping[str, Any],
     ) -> Logged | None:
-        """Called with the result and its audit row, before anybody sees them; where it is written."""
+        """Called with the result and its audit row, before they are returned or shown; returns the event
+        that contains the result."""
         return None
 
     def settled(self, call: Call, result: ToolResult, consent: Decided | None) -> None:
-        """Called when the receipt is written, too."""
+        """Called after the receipt, too, is written."""
         return
 
 
 class Passages(Protocol):
-    """Traces each passage of the door: within it the call is made, and it is told the result."""
+    """Traces each passage of the door: a context in which the call runs, and which receives the result."""
 
     def passage(
         self, call: Call, table: ToolTable
@@ -254,8 +253,8 @@ class NoCallLog(CallLog):
 
 
 class Audit(Protocol):
-    """Stores one row per call; the row is on disk when ``write`` returns. ``prepare`` raises when no row
-    could be written: the door calls it before a body runs, so that no call runs that cannot be recorded."""
+    """Stores one row per call; the row is on disk when ``write`` returns. ``prepare`` raises if a row could
+    not be written: the door calls it before a body runs, so a call that cannot be recorded never runs."""
 
     def prepare(self) -> None: ...
 

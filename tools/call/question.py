@@ -1,7 +1,6 @@
 """A question in words that a call asks a person, and which texts answer it.
 
-It knows calls as data; it must not know who is asked, or where answers are kept. An answer allows nothing: it
-is only the value that the body gets.
+An answer permits nothing: it is only the value that the body receives.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ ANSWER_CHARS = 20_000
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, and answers to choose from. ``only`` these count, or words of the person's own, too."""
+    """A question's text and its choices. With ``only``, an answer must be one of the choices; without it,
+    the person may also answer in free words."""
 
     text: str
     choices: tuple[str, ...] = ()
@@ -38,13 +38,13 @@ class Question:
         return f"1 to {len(self.choices)}"
 
     def answer(self, said: str) -> str:
-        """The answer that a person means: a choice, by its number or its words, or else what they said.
+        """The person's answer: a choice, given by its number or its words, otherwise the person's own words.
         Raises UsageError."""
         text = said.strip()
         if not text:
             raise UsageError("The answer is empty.")
         if len(text) > ANSWER_CHARS:
-            raise UsageError(f"The answer has {len(text):,} characters; {ANSWER_CHARS:,} are the most.")
+            raise UsageError(f"The answer has {len(text):,} characters; the limit is {ANSWER_CHARS:,}.")
         named = {choice.casefold(): choice for choice in self.choices}
         numbered = {str(number): choice for number, choice in enumerate(self.choices, 1)}
         if chosen := named.get(text.casefold()) or numbered.get(text):
@@ -62,13 +62,13 @@ def asked(text: str, choices: list[str] | None, only: bool = False) -> Question:
     twice = next((one for one in given if [*map(str.casefold, given)].count(one.casefold()) > 1), "")
     for wrong, why in (
         (not text.strip(), "The question is empty."),
-        (many > MOST_CHARS, f"The question has {many:,} characters; ask in {MOST_CHARS:,} at most."),
+        (many > MOST_CHARS, f"The question has {many:,} characters; the limit is {MOST_CHARS:,}."),
         (choices is not None and not 2 <= len(given) <= MOST_CHOICES, _number(len(given))),
         ("" in given, "A choice is empty."),
-        (longest > CHOICE_CHARS, f"A choice has {longest:,} characters; {CHOICE_CHARS} are the most."),
-        (any("\n" in one for one in given), "A choice is one line."),
-        (twice, f"The choice {short(twice, 60)} stands twice."),
-        (only and not given, "There is nothing to choose from: give :choices, or leave :only out."),
+        (longest > CHOICE_CHARS, f"A choice has {longest:,} characters; the limit is {CHOICE_CHARS}."),
+        (any("\n" in one for one in given), "A choice must be one line."),
+        (twice, f"The choice {short(twice, 60)} is given twice."),
+        (only and not given, ":only needs :choices: give :choices, or leave :only out."),
     ):
         if wrong:
             raise ToolFailure("invalid", why)
@@ -77,16 +77,16 @@ def asked(text: str, choices: list[str] | None, only: bool = False) -> Question:
 
 def _number(given: int) -> str:
     few = "none" if not given else "one" if given == 1 else str(given)
-    return f":choices are 2 to {MOST_CHOICES} answers, not {few}; leave them out for an answer in free words."
+    return f":choices needs 2 to {MOST_CHOICES} answers, not {few}; leave it out for an answer in free words."
 
 
 def marked(form: CallForm, question: Question) -> CallForm:
-    """The form of a request for an answer: the call, and what it asks."""
+    """The form of a request for an answer: the call, with its question."""
     return CallForm(form.tool, {**form.args, ANSWER: question.to_data()})
 
 
 def question_in(shown: str) -> tuple[str, Question] | None:
-    """The form and the question of a stored request; None for one that asks for an approval."""
+    """The form and the question of a stored request; None for a request for approval."""
     try:
         form = from_model(read_one(shown))
     except (ReadError, InvalidCallError):

@@ -1,12 +1,11 @@
-"""Redaction: removes declared secrets, and texts that look like keys or passwords, before storage or display,
-and from what servers send back the credentials that were sent to them.
+"""Redaction: removes declared secrets, and texts that look like keys or passwords, before storage or display.
+Also removes, from the answers of servers, the credentials that were sent to them.
 
-It knows forms and parameters; it must not know the audit, the door or a terminal. It never changes a call,
-only the copy that is stored or shown.
+Redaction never changes a call, only the copy that is stored or shown.
 
 Limits: the digest is of the true call, so it confirms a correct guess of a secret. In the text of a program a
-declared secret is recognised by its keyword only; without one it must look like a secret. A secret that looks
-like an ordinary word, in an argument that was not declared secret, is not recognised.
+declared secret is recognised only by its keyword; without a keyword it must look like a secret. A secret that
+looks like an ordinary word, in an argument that was not declared secret, is not recognised.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 SECRET = "[secret]"  # noqa: S105
 KEPT_CHARS = 2000  # of any one text
-MARGIN = 4096  # is read beyond that, so that no secret is cut in two before it is recognised
+MARGIN = 4096  # characters read beyond that, so that a secret at the cut is recognised as a whole
 HARMLESS = {
     "api-version",
     "api_version",
@@ -50,11 +49,11 @@ HARMLESS = {
     "deployment",
     "model",
 }  # in a query
-ADDRESS = "url"  # the argument in which who logs in, and by what, is never shown to anybody
-SHORTEST = 4  # what is shorter is not searched for in other texts: it would be found everywhere
+ADDRESS = "url"  # the argument whose user name and password are never shown
+SHORTEST = 4  # characters; a shorter secret is not searched in other texts: it would be found everywhere
 
-# Words whose value is a secret. The first letter stands apart in any of its cases, for re then skips all
-# other letters at once; that "sassword" is a match too does no harm.
+# Words whose value is a secret. The first letter is a set of its own, in both cases, because re then skips
+# all other letters at once; that "sassword" matches too does no harm.
 _WORDS = (
     r"[acpstACPST](?i:ass(?:word|wd|phrase)|ecret|oken|redentials?|uthorization"
     r"|pi[-_]?key|(?:ccess|rivate|igning|ecret)[-_]?key)"
@@ -66,8 +65,8 @@ _QUOTED = r"""(?:\\?"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)"""
 _BARE = r"""[^\s"'`,;&()\[\]{}]+"""
 _VALUE = rf"{_HIDDEN}(?:{_QUOTED}|{_BARE})"
 
-# What a secret looks like, what stands in its place, and what a text must hold, in small letters, to be worth
-# a search. One after the other, each on the whole text.
+# Patterns of secrets, their replacements, and hints: the search runs only if the text, in small letters,
+# contains a hint. They apply one after the other, each to the whole text.
 _LOOKS: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = tuple(
     (re.compile(pattern), instead, hints)
     for pattern, instead, hints in (
@@ -97,10 +96,9 @@ _HINTS = sorted({hint for *_, hints in _LOOKS for hint in hints})
 
 
 def may_hold_secrets(text: str) -> bool:
-    """Whether ``redact`` may find something in a text, or in any that it was made of, or a name in it may
-    sound secret."""
+    """Whether ``redact`` may find something in a text or a part of it, or a name in it may sound secret."""
     lower = text.lower()
-    for hint in _HINTS:  # noqa: SIM110  any() costs twice as much, at each event
+    for hint in _HINTS:  # noqa: SIM110  any() takes twice as long, at each event
         if hint in lower:
             return True
     return False
@@ -136,19 +134,19 @@ def _bare_pair(pair: re.Match[str]) -> str:
     return pair[0] if pair[1].lower() in HARMLESS else f"{pair[1]}={SECRET}"
 
 
-@lru_cache(maxsize=1024)  # few names, again and again
+@lru_cache(maxsize=1024)  # few names, repeated often
 def sounds_secret(name: str) -> bool:
     """Whether a parameter's name marks its value as a secret: ``password``, ``api-key``, ``github_token``."""
     return _NAME.match(name) is not None
 
 
 def kept_text(text: str) -> str:
-    """A text as it is stored beside the call, without a secret in it."""
+    """A text as it is stored beside the call, without secrets."""
     return short(encodable(text[: KEPT_CHARS + MARGIN]), KEPT_CHARS)
 
 
 class Redactor:
-    """One call with its secrets replaced, and a way to redact texts about it.
+    """One call with its secrets replaced, and methods that redact texts about it.
 
     ``params`` are the tool's parameters, if there is a tool; ``names`` are the secret parameters of all
     tools, which may occur in an argument that is a program. With ``by_looks=False`` only declared secrets are
@@ -172,13 +170,13 @@ class Redactor:
         self._values: set[str] = set()
         self._in_code = _keywords(frozenset(names) | self._declared)
         args = {name: self._argument(kebab(str(name)), value) for name, value in form.args.items()}
-        # Which parameter a place means is not known here: with a secret among them it may be that one.
+        # The parameter of a positional argument is not known here: it may be a secret one.
         places = tuple(self._argument("", value) for value in form.positional)
         self.found = sorted(self._values, key=len, reverse=True)
         if self.found and (by_looks if everywhere is None else everywhere):
             args = {name: map_texts(value, self._bare) for name, value in args.items()}
             places = tuple(map_texts(value, self._bare) for value in places)
-        elif self.found and ANSWER in args:  # the question's words are the body's
+        elif self.found and ANSWER in args:  # the question's words come from the body
             args[ANSWER] = map_texts(args[ANSWER], self._bare)
         same = all(args[name] is value for name, value in form.args.items()) and all(
             map(is_, places, form.positional)
@@ -187,7 +185,7 @@ class Redactor:
 
     @classmethod
     def of(cls, form: CallForm, table: ToolTable, *, by_looks: bool = True) -> Redactor:
-        """That of a call of a tool that the table may have."""
+        """The redactor for a call of a tool, which may be in the table."""
         tool = table.find(form.tool)
         return cls(form, tool.params if tool else (), table.secrets, by_looks=by_looks)
 
@@ -218,7 +216,7 @@ class Redactor:
         if self._declared and name not in self._harmless:
             return self._hide(value)
         if type(value) is str and self._programs and (not name or name in self._programs):
-            value = Code(value)  # a model may spell a program as a text
+            value = Code(value)  # a model may write a program as a string
         if name == ADDRESS and type(value) is str:
             value = _USER_INFO.sub(rf"\1{SECRET}@", value)
         return self._named(name, value)
@@ -229,7 +227,7 @@ class Redactor:
         return self._value(value, depth)
 
     def _hide(self, value: Any) -> Any:
-        """Hide a value wherever it stands; yes, no and nothing are no secrets."""
+        """Hide a value in all texts; True, False and None are not secrets."""
         if value is None or isinstance(value, bool):
             return value
         for leaf in _leaves(value):
@@ -239,7 +237,7 @@ class Redactor:
         return SECRET
 
     def _hide_spelt(self, spelt: str) -> None:
-        """Hide a value as a program spells it, if it is no name."""
+        """Hide a value as a program spells it, unless it is a name."""
         if spelt[:1] in "\"'" or spelt[:1].isdigit():
             inner = spelt.strip("\"'")
             self._hide(inner)
@@ -261,13 +259,13 @@ class Redactor:
         if isinstance(value, Mapping):
             return {key: self._named(str(key), item, depth + 1) for key, item in self._some(value.items())}
         if isinstance(value, (list, tuple)):
-            # In an argument vector the flag before names the value: ["login" "--token" "x"].
+            # In an argument vector the preceding flag names the value: ["login" "--token" "x"].
             names = ["", *(item if isinstance(item, str) and item[:1] == "-" else "" for item in value)]
             return [self._named(name, item, depth + 1) for name, item in self._some(zip(names, value))]  # noqa: B905
         return value
 
     def _some(self, items: Any) -> Iterator[Any]:
-        """No more of them than can be seen in what is kept."""
+        """Only as many items as the stored text can show."""
         return islice(items, KEPT_CHARS // 2) if self._by_looks else iter(items)
 
 
@@ -312,19 +310,18 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield item
 
 
-# Takes the credentials that this process sends to servers out of what servers send back.
+# Removes the credentials that this process sends to servers from the texts that servers send back.
 #
 # Every text of a server passes ``SENT`` where it enters: replies and refusals of models and of embedding
-# servers (neuro), messages of workers, pages and redirects, and what a body returns to the door. Knows texts;
-# it must not know servers or tools. A key is recognised in pieces of a stream, in base64, percent-encoded,
-# escaped as in JSON or HTML, and in hexadecimal. Not recognised: another encoding, a key divided among
-# several fields, and one of fewer than SHORTEST_KEY characters without its header: it would be found in
-# ordinary words.
+# servers (neuro), messages of workers, pages and redirects, and the values that bodies return to the door. A
+# key is recognised across pieces of a stream, in base64, percent-encoded, escaped as in JSON or HTML, and in
+# hexadecimal. Not recognised: other encodings, a key divided among several fields, and a key of fewer than
+# SHORTEST_KEY characters without its header: it would be found in ordinary words.
 
 
 SHORTEST_KEY = 8  # characters
-MOST = 100  # credentials; the one that was sent longest ago is forgotten first
-# Headers that say nothing of who asks.
+MOST = 100  # credentials; the least recently sent is dropped first
+# Headers that do not identify the sender.
 _COMMON = re.compile(
     r"accept(-\w+)?|cache-control|connection|content-\w+|date|host|if-[\w-]+|origin|range|referer|user-agent",
     re.IGNORECASE,
@@ -334,8 +331,8 @@ _RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])\S{16,}\Z")
 
 
 def credentials(headers: Mapping[str, str], url: httpx.URL, *, chosen: bool = True) -> Iterator[str]:
-    """The texts by which a request shows a server who asks. In an address that a person has ``chosen`` for
-    a server any value of the query may be one; in another, one whose name says so."""
+    """The texts by which a request identifies its sender. In an address that a person has ``chosen`` for a
+    server, every value of the query counts; in any other address, only values whose name sounds secret."""
     yield url.password
     for name, value in url.params.multi_items():
         if _names_credential(name) or (chosen and name.lower() not in HARMLESS):
@@ -346,7 +343,7 @@ def credentials(headers: Mapping[str, str], url: httpx.URL, *, chosen: bool = Tr
 
 
 def from_environment(*parts: object) -> Iterator[str]:
-    """The secrets of the environment that are in parts of a request."""
+    """The secrets from environment variables that occur in parts of a request."""
     whole = repr(parts)
     for name, value in os.environ.items():
         if len(value) >= SHORTEST_KEY and sounds_secret(name) and value in whole:
@@ -369,16 +366,16 @@ def _in_header(value: str, *, sure: bool) -> Iterator[str]:
 
 
 class Echoes:
-    """The credentials that were sent, and texts without them. Safe to use in several threads."""
+    """Remembers the credentials that were sent, and removes them from texts. Thread-safe."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[str, ...]] = {}  # how each may be spelt
+        self._known: dict[str, tuple[str, ...]] = {}  # each with its possible spellings
         self._spellings: tuple[str, ...] = ()  # of all, the longest first
         self._begins: frozenset[str] = frozenset()  # their first letters
         self._lock = threading.Lock()
 
     def learn(self, *secrets: str) -> None:
-        """Remember what is about to be sent."""
+        """Remember secrets that are about to be sent."""
         with self._lock:
             found = {secret: self._known.get(secret) for secret in secrets if len(secret) >= SHORTEST_KEY}
             known = {secret: spelt for secret, spelt in self._known.items() if secret not in found}
@@ -390,7 +387,7 @@ class Echoes:
                 self._begins = frozenset(spelling[0] for spelling in every)
 
     def forget(self) -> None:
-        """Forget them all, for another test."""
+        """Forget all secrets, for another test."""
         self._known, self._spellings, self._begins = {}, (), frozenset()
 
     def without(self, text: str) -> str:
@@ -404,7 +401,7 @@ class Echoes:
         return map_texts(value, self.without) if self._spellings else value
 
     def json(self, text: str) -> str:
-        """JSON text, whose letters may be escapes, without any of them."""
+        """JSON text, whose letters may be escaped, without any of them."""
         text = self.without(text)
         if "\\" not in text or not self._spellings:
             return text
@@ -416,8 +413,8 @@ class Echoes:
         return text if bare == data else json.dumps(bare, ensure_ascii=False)
 
     def stream(self, on_text: Callable[[str], None]) -> tuple[Callable[[str], None], Callable[[], None]]:
-        """A listener that passes words on without them, and what passes on the rest at the end: an end that
-        may be the beginning of a key is held back until it is known."""
+        """A listener that forwards text without the secrets, and a function that forwards the rest at the
+        end: an end of the text that may be the beginning of a key is held back until that is decided."""
         held = ""
 
         def hear(piece: str) -> None:
@@ -436,7 +433,7 @@ class Echoes:
         return (hear, end) if self._spellings else (on_text, end)
 
     def _begun(self, text: str) -> str:
-        """The longest end of a text with which one of them may begin."""
+        """The longest end of a text that may be the beginning of a secret."""
         longest = len(self._spellings[0]) - 1
         for start in range(max(0, len(text) - longest), len(text)):
             if text[start] in self._begins:
@@ -453,11 +450,11 @@ def _spellings(secret: str) -> tuple[str, ...]:
     lower = re.sub(r"%..", lambda match: match[0].lower(), escaped)
     found = {secret, escaped, lower, quote(secret, errors="replace"), quote_plus(secret, errors="replace")}
     found |= {json.dumps(secret)[1:-1], html.escape(secret), data.hex(), data.hex().upper()}
-    for shift in range(3):  # where it begins among the three bytes that four letters of base64 stand for
+    for shift in range(3):  # its offset in the three bytes that four letters of base64 encode
         coded = base64.b64encode(bytes(shift) + data).decode()
         whole = coded[-(-shift * 8 // 6) : (shift + len(data)) * 8 // 6]
         found |= {whole, whole.replace("+", "-").replace("/", "_")}
     return tuple(found)
 
 
-SENT = Echoes()  # what this process has sent
+SENT = Echoes()  # of this process

@@ -1,7 +1,4 @@
-"""The data that services and tools exchange: memory blocks, search hits, search options, sources.
-
-It knows no service, no store and no door.
-"""
+"""The data that services and tools exchange: memory blocks, search hits, search options, sources."""
 
 from __future__ import annotations
 
@@ -23,11 +20,11 @@ SearchDomain = Literal["archival_memory", "conversations", "all"]
 class Block:
     """A named piece of memory, unique by ``label`` for its agent.
 
-    ``kind``: core blocks are shown to the model at the start of a conversation, working ones were loaded for
-    the work at hand, archival ones are found by search. ``permission`` limits what may be done without a
-    person's approval (tools/memory/checks.py). ``limit`` is the largest length of the text in characters; 0
-    is the default of the kind. ``version`` counts the changes from 1. ``created`` and ``updated`` are RFC
-    3339 times in UTC, and ``by`` says who changed it last.
+    ``kind``: core blocks are shown to the model at the start of a conversation, working blocks are loaded for
+    the present task, archival blocks are found by search. ``permission`` limits the operations that need no
+    approval (tools/memory/checks.py). ``limit`` is the maximum length of the text in characters; 0 is the
+    default of the kind. ``version`` counts the changes from 1. ``created`` and ``updated`` are RFC 3339 times
+    in UTC, and ``by`` names the author of the last change.
     """
 
     label: str
@@ -35,7 +32,7 @@ class Block:
     kind: BlockKind = "working"
     permission: BlockPermission = "read_write"
     description: str = ""
-    owner: str = ""  # the agent it belongs to, when it is shared
+    owner: str = ""  # the agent it belongs to, if it is shared
     limit: int = 0
     version: int = 1
     created: str = ""
@@ -56,12 +53,12 @@ class BlockVersion:
 @dataclass(frozen=True)
 class SearchHit:
     """One search result; a higher ``score`` is a better match. ``at`` is its time (RFC 3339, UTC), ``owner``
-    the agent it belongs to when it is shared, and ``parts`` names what the score is the sum of."""
+    the agent it belongs to if it is shared, and ``parts`` the named summands of the score."""
 
     label: str
     text: str
     score: float = 0.0
-    source: str = ""  # "core_memory", "archival_memory", "conversations", or whatever else the searcher knows
+    source: str = ""  # "core_memory", "archival_memory", "conversations", or another name of the searcher's
     at: str = ""
     owner: str = ""
     parts: Mapping[str, float] = field(default_factory=dict)
@@ -73,10 +70,9 @@ MAX_HITS = 100
 @dataclass(frozen=True)
 class SearchOptions:
     """Options of a search. ``since`` and ``until`` bound the time of the hits: an ISO 8601 date or time, in
-    UTC if it names no zone; empty is no bound. A day is meant whole by either, so that it becomes its
-    beginning or end; a time ``until`` is exclusive. With ``semantic`` only the meaning
-    counts, not the words. Raises ToolError for a limit that is not 1 to 100, an unknown domain, or a time
-    that is none."""
+    UTC if it names no zone; empty means unbounded. A date includes the whole day; a time ``until`` is
+    exclusive. With ``semantic`` only the meaning counts, not the words. Raises ToolError for a limit that is
+    not 1 to 100, an unknown domain, or an invalid time."""
 
     limit: int = 10
     domain: SearchDomain = "all"
@@ -86,7 +82,7 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         if not 1 <= self.limit <= MAX_HITS:
-            raise ToolError(f"The limit of a search is 1 to {MAX_HITS}, not {self.limit}.")
+            raise ToolError(f"The limit of a search must be 1 to {MAX_HITS}, not {self.limit}.")
         one_of("search domain", self.domain, get_args(SearchDomain))
         for name, time in zip(("since", "until"), bounds(self.since, self.until), strict=True):
             object.__setattr__(self, name, time)
@@ -107,7 +103,7 @@ def check_scope(scope: str) -> None:
 
 def utc_time(what: str, text: str) -> str:
     """An ISO 8601 date or time as RFC 3339 in UTC, to the second; empty stays empty. Raises ToolError that
-    names ``what`` and the form wanted."""
+    names ``what`` and the expected format."""
     if not text:
         return ""
     try:
@@ -121,19 +117,19 @@ def utc_time(what: str, text: str) -> str:
 
 
 def bounds(since: str, until: str, names: tuple[str, str] = (":since", ":until")) -> tuple[str, str]:
-    """Both bounds of a search as ``utc_time`` gives them; a day ``until`` is the beginning of the next.
-    Raises ToolError with the ``names`` that the person or the model wrote."""
+    """Both bounds of a search as ``utc_time`` returns them; a date ``until`` becomes the start of the next
+    day. Raises ToolError with the ``names`` that the person or the model wrote."""
     first, last = utc_time(names[0], since), utc_time(names[1], _day_after(until))
     if first and last and first >= last:
         raise ToolError(
-            f"No time is both since {since.strip()} and until {until.strip()}: "
+            f"No time is after {since.strip()} and before {until.strip()}: "
             f"give {names[1]} a later time than {names[0]}."
         )
     return first, last
 
 
 def _day_after(text: str) -> str:
-    """The day after a date; a time or any other text as it is."""
+    """The day after a date; a time or any other text unchanged."""
     try:
         return (date.fromisoformat(text.strip()) + timedelta(days=1)).isoformat()
     except (ValueError, OverflowError):
@@ -143,12 +139,12 @@ def _day_after(text: str) -> str:
 def one_of(what: str, word: str, known: Sequence[str]) -> None:
     """Raise ToolError unless ``word`` is known."""
     if word not in known:
-        raise ToolError(f"There is no {what} {word}; use {listed(known, 'or')}.")
+        raise ToolError(f"Unknown {what} {word}; use {listed(known, 'or')}.")
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Who gave an entry of the knowledge base, when (RFC 3339, UTC), and in which chat, session and call."""
+    """The author of a knowledge base entry, its time (RFC 3339, UTC), and its chat, session and call."""
 
     user: str
     at: str
@@ -159,7 +155,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Filed:
-    """Where an entry stands: its file, relative to the workspace, its title, and whether it is a new one."""
+    """The place of a filed entry: its file, relative to the workspace, its title, and whether it is new."""
 
     path: str
     title: str
@@ -168,10 +164,10 @@ class Filed:
 
 @dataclass(frozen=True)
 class Known:
-    """An entry that a search of the knowledge base found: a part of its text, and who said it when.
+    """An entry that a search of the knowledge base found: a part of its text, its author and time.
 
-    ``kind`` is ``source``, ``claim``, ``learning`` or ``note``; ``path`` and ``line`` (from 1) say where it
-    stands; ``score`` is higher for a better match. The text is data, whoever wrote it.
+    ``kind`` is ``source``, ``claim``, ``learning`` or ``note``; ``path`` and ``line`` (from 1) are its place;
+    ``score`` is higher for a better match. The text is data, never an instruction.
     """
 
     kind: str

@@ -1,7 +1,7 @@
 """The services a host may give its tools: memory, messages, models, search, sources, sharing.
 
-Each is a narrow protocol with a null implementation that says what is missing. It knows no store, no backend
-and no door. The host binds a service to one agent, so that no tool can name another agent's blocks.
+Each is a narrow protocol, with a null implementation that names the missing service. The host binds a service
+to one agent, so that no tool can name another agent's blocks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.errors import ToolError, UsageError
 
-if TYPE_CHECKING:  # what they hand over is imported when there is something to hand over
+if TYPE_CHECKING:  # the types of values are imported only when a service is used
     from quoth.tools.call.question import Question
     from quoth.tools.call.service_types import (
         Block,
@@ -33,15 +33,15 @@ if TYPE_CHECKING:  # what they hand over is imported when there is something to 
     )
 
 
-Caller: TypeAlias = Any  # the ToolContext of a call, which holds these services
+Caller: TypeAlias = Any  # the ToolContext of a call, which contains these services
 
 
 class MemoryStore(Protocol):
-    """The memory blocks of one agent, which the store itself protects by tools/memory/checks.py.
+    """The memory blocks of one agent; the store itself checks permissions (tools/memory/checks.py).
 
     An unknown label raises ToolError; only ``get_block`` returns None. An operation that the permission of a
-    block forbids raises ToolFailure, ``denied``; one that needs a person asks ``ctx.permission`` first, and
-    changes nothing before. Every operation is one transaction.
+    block forbids raises ToolFailure, ``denied``. An operation that needs a person asks ``ctx.permission``
+    before it changes anything. Every operation is one transaction.
     """
 
     async def create_block(
@@ -54,33 +54,33 @@ class MemoryStore(Protocol):
         description: str = "",
         limit: int = 0,
     ) -> Block:
-        """A new block. ``limit`` 0 is the default of its kind. Raises ToolError when the label is taken."""
+        """A new block. ``limit`` 0 is the default of its kind. Raises ToolError if the label is taken."""
         ...
 
     async def get_block(self, label: str) -> Block | None: ...
 
     async def list_blocks(self, kind: BlockKind | None = None) -> Sequence[Block]:
-        """The agent's own blocks in the order of their labels, all or those of one kind."""
+        """The agent's own blocks, sorted by label: all, or only one ``kind``."""
         ...
 
     async def update_block_text(self, label: str, text: str) -> Block: ...
 
     async def append_to_block(self, label: str, text: str) -> Block:
-        """Add text as a new line: a newline stands between what is there and what is added."""
+        """Append text as a new line: a newline separates it from the existing text."""
         ...
 
     async def replace_in_block(self, label: str, old: str, new: str) -> Block:
-        """Replace every occurrence of ``old``. Raises ToolError when it is not in the text."""
+        """Replace every occurrence of ``old``. Raises ToolError if it is not in the text."""
         ...
 
     async def move_block(self, label: str, kind: BlockKind, *, to: str = "") -> Block:
-        """Give a block another kind, in place; with ``to`` write its text to the block of that label, and
-        return that. A block moved to the archive under another label is deleted at its own, which needs
-        ``admin``; one that is loaded from the archive stays there."""
+        """Give a block another kind, in place. With ``to``, write its text to the block of that label and
+        return that block: a block archived under another label is deleted under its own, which needs
+        ``admin``; a block loaded from the archive also stays in the archive."""
         ...
 
     async def swap_blocks(self, archive_label: str, load_label: str, *, to: str = "") -> Block:
-        """Archive one block and load another from the archive, both or neither; returns the one loaded."""
+        """Archive one block and load another from the archive, both or neither; returns the loaded block."""
         ...
 
     async def delete_block(self, label: str) -> None: ...
@@ -90,14 +90,14 @@ class MemoryStore(Protocol):
         ...
 
     async def undo(self, label: str) -> Block:
-        """Take back the last change of a block's text, as a new version. Raises ToolError without one."""
+        """Undo the last change of a block's text, as a new version. Raises ToolError if there is none."""
         ...
 
     async def search_blocks(
         self, query: str, limit: int = 10, domain: SearchDomain = "archival_memory"
     ) -> Sequence[SearchHit]:
-        """Search archival blocks; with the domain ``all`` also core and working ones, and conversations;
-        with ``conversations`` these alone. Raises ToolError for another domain."""
+        """Search archival blocks; with the domain ``all`` also core and working blocks and conversations;
+        with ``conversations`` only conversations. Raises ToolError for any other domain."""
         ...
 
     async def persist_block(self, label: str) -> None:
@@ -116,7 +116,7 @@ class Embedder(Protocol):
     def dimensions(self) -> int: ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
-        """A vector of length 1 for each text: little-endian float32. Raises ToolError when it cannot."""
+        """A vector of length 1 for each text, as little-endian float32. Raises ToolError on failure."""
         ...
 
 
@@ -147,7 +147,7 @@ class Team(Protocol):
         ...
 
     async def model(self, spec: str) -> ModelProvider:
-        """The model named ``spec``, another than the agent's. Raises ToolError if there is none."""
+        """The model named ``spec``, other than the agent's own. Raises ToolError if it is unknown."""
         ...
 
     async def run(
@@ -164,9 +164,9 @@ class Team(Protocol):
     ) -> str:
         """Let a sub-agent of ``call``, working in ``context``, do a task, and return its answer.
 
-        ``data`` is appended once to the task. ``tools`` narrows the tools that the caller has (None: all of
-        them); ``steps`` and ``calls`` bound what it spends of the caller's budget. Raises ToolFailure with
-        the sub-agent's status: a pending one waits for a person, and the next attempt at the same call
+        ``data`` is appended once to the task. ``tools`` narrows the caller's tools (None: all of them);
+        ``steps`` and ``calls`` bound its share of the caller's budget. Raises ToolFailure with the
+        sub-agent's status: a pending sub-agent waits for a person, and the next attempt at the same call
         resumes it.
         """
         ...
@@ -176,10 +176,10 @@ class PermissionBroker(Protocol):
     """Asks a person, on behalf of the call that is running."""
 
     async def request(self, what: str, reason: str) -> None:
-        """Return once ``what`` is allowed. Raises ToolFailure, ``denied`` or ``pending``, otherwise."""
+        """Return once ``what`` is allowed; otherwise raise ToolFailure, ``denied`` or ``pending``."""
 
     async def ask(self, question: Question) -> str:
-        """The person's answer, in words. Raises ToolFailure, ``denied`` or ``pending``, without one."""
+        """The person's answer, in words. Raises ToolFailure, ``denied`` or ``pending``, if there is none."""
         ...
 
 
@@ -195,8 +195,8 @@ class SourceManager(Protocol):
     async def list_sources(self) -> Sequence[Source]: ...
 
     async def read_source(self, name: str) -> str:
-        """The text of a source, or of a part of it, ``NAME/part``; of one with parts, the list of these.
-        Raises ToolError that names the nearest."""
+        """The text of a source, or of its part ``NAME/part``; for a source with parts, the list of its parts.
+        Raises ToolError, with the nearest name, for an unknown one."""
         ...
 
 
@@ -215,10 +215,10 @@ class SharedBlocks(Protocol):
 
 
 class KnowledgeBase(Protocol):
-    """What people and their agent have gathered: files that both may edit (tools/knowledge/).
+    """Knowledge that people and their agent have gathered, in files that both may edit (tools/knowledge/).
 
-    The same content filed twice is one entry with two origins. Raises ToolError, with file and line, where an
-    entry belongs into a file that cannot be read; that is left as it is. A search passes over it.
+    The same content filed twice is one entry with two origins. Raises ToolError, with file and line, if an
+    entry belongs in a file that cannot be parsed; that file stays unchanged. A search skips it.
     """
 
     async def add_source(
@@ -236,7 +236,7 @@ class KnowledgeBase(Protocol):
         ...
 
     async def look_up(self, query: str, limit: int = 5) -> Sequence[Known]:
-        """The entries that match the words best, the best first."""
+        """The entries that match the words, the best first."""
         ...
 
 
@@ -245,20 +245,20 @@ class WebSearch(Protocol):
 
     @property
     def name(self) -> str:
-        """Where it searches, for people; without secrets."""
+        """The place that is searched, for people; without secrets."""
         ...
 
     async def find(self, query: str, limit: int = 10) -> Sequence[WebHit]:
-        """The best matches, the best first. Raises ToolError with a sentence when it cannot search."""
+        """The best matches, the best first. Raises ToolError with a sentence if the search fails."""
         ...
 
 
-# What stands where the host gave nothing
+# The implementations of services that the host did not configure
 
 
 def _missing(protocol: type, lack: str, service: str) -> Any:
-    """An implementation of ``protocol`` whose every method raises a ToolError that says what to give."""
-    sentence = f"There {lack}: Agent({f'services=Services({service}=…)' if service else 'consent=…'})."
+    """An implementation of ``protocol`` whose every method raises a ToolError that says what to configure."""
+    sentence = f"{lack}: Agent({f'services=Services({service}=…)' if service else 'consent=…'})."
 
     async def method(self: object, *_: object, **__: object) -> NoReturn:
         raise ToolError(sentence)
@@ -268,35 +268,37 @@ def _missing(protocol: type, lack: str, service: str) -> Any:
 
 @cache
 def _methods(protocol: type) -> list[str]:
-    """Asked at each call of an agent."""
+    """Cached, because each call of an agent uses it."""
     return [name for name, part in vars(protocol).items() if callable(part) and not name.startswith("_")]
 
 
-NO_MEMORY: MemoryStore = _missing(MemoryStore, "is no memory here; give the agent one", "memory")
-NO_ROUTER: Router = _missing(Router, "is nobody here to bring a message; give the agent a router", "router")
-NO_MODEL: ModelProvider = _missing(ModelProvider, "is no model for tools here; give the agent one", "model")
-NO_SEARCH: Search = _missing(Search, "is nothing to search here; give the agent a search", "search")
+NO_MEMORY: MemoryStore = _missing(MemoryStore, "No memory is configured; give the agent one", "memory")
+NO_ROUTER: Router = _missing(Router, "No router for messages is configured; give the agent one", "router")
+NO_MODEL: ModelProvider = _missing(
+    ModelProvider, "No model for tools is configured; give the agent one", "model"
+)
+NO_SEARCH: Search = _missing(Search, "No search is configured; give the agent one", "search")
 NO_SOURCES: SourceManager = _missing(
-    SourceManager, "are no sources here; open some with --source NAME=PATH, or from Python", "sources"
+    SourceManager, "No sources are open; open one with --source NAME=PATH, or from Python", "sources"
 )
 NO_SHARED_BLOCKS: SharedBlocks = _missing(
-    SharedBlocks, "are no shared blocks here; give the agent some", "shared_blocks"
+    SharedBlocks, "No shared blocks are configured; give the agent some", "shared_blocks"
 )
-NO_TEAM: Team = _missing(Team, "are no other models or agents here; give the agent a team", "team")
+NO_TEAM: Team = _missing(Team, "No other models or agents are configured; give the agent a team", "team")
 NO_KNOWLEDGE: KnowledgeBase = _missing(
-    KnowledgeBase, "is no knowledge base here; open it with --knowledge, or from Python", "knowledge_base"
+    KnowledgeBase, "No knowledge base is open; open one with --knowledge, or from Python", "knowledge_base"
 )
 NO_WEB_SEARCH: WebSearch = _missing(
-    WebSearch, "is nowhere to search; name a server or a folder with --search, or from Python", "web_search"
+    WebSearch, "No search is configured; name a server or folder with --search, or from Python", "web_search"
 )
 NO_PERMISSION: PermissionBroker = _missing(
-    PermissionBroker, "is nobody here to ask for permission; give the agent somebody", ""
+    PermissionBroker, "No person can be asked for permission; give the agent a consent", ""
 )
 
 
 @dataclass(frozen=True)
 class Services:
-    """The services of one agent's tools. Raises UsageError for an object that lacks a method."""
+    """The services of one agent's tools. Raises UsageError for an object without a required method."""
 
     memory: MemoryStore = NO_MEMORY
     router: Router = NO_ROUTER

@@ -1,8 +1,5 @@
-"""The address of a page of the web, read in one way only: rules, the guard and the request see the same host
-and path, and what two programs may read in two ways is refused.
-
-Knows how addresses are written, and which IP addresses belong to nobody but this machine and its network; it
-must not know rules, names of servers that are looked up, or what is sent.
+"""Web addresses, with exactly one reading: rules, the guard and the request see the same host and path, and
+an address that two programs may read differently is refused. Also which IP addresses are public.
 """
 
 from __future__ import annotations
@@ -26,16 +23,16 @@ Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
 _LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\Z")
-_NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z")  # what programs take for a part of an IPv4 address
+_NUMBER = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)\Z")  # text that programs read as a part of an IPv4 address
 _ESCAPE = re.compile(r"%([0-9A-Fa-f]{2})?")
 _KEPT = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 class WebUrl(NamedTuple):
-    """A read address. ``host`` is a name in small ASCII letters without a last dot, or an IP address as
+    """A parsed address. ``host`` is a name in small ASCII letters without a last dot, or an IP address as
     the ipaddress module writes it; ``path`` has no dots to resolve and no needless escapes; ``query`` begins
-    with its question mark, where there is one."""
+    with its question mark, if there is one."""
 
     scheme: str
     host: str
@@ -45,13 +42,13 @@ class WebUrl(NamedTuple):
 
     @property
     def netloc(self) -> str:
-        """Host and port as a request names them."""
+        """Host and port as in a request."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
     @property
     def place(self) -> str:
-        """The address without its query, which may hold a secret: for sentences."""
+        """The address without its query, which may contain a secret: for messages."""
         return f"{self.scheme}://{self.netloc}{self.path}"
 
     def __str__(self) -> str:
@@ -59,23 +56,23 @@ class WebUrl(NamedTuple):
 
     @property
     def address(self) -> Address | None:
-        """The IP address that the host is; None for a name."""
+        """The host as an IP address; None for a name."""
         return as_address(self.host)
 
     @property
     def is_local_name(self) -> bool:
-        """Whether the host is ``localhost``, or below it: always this machine, and never looked up."""
+        """Whether the host is ``localhost`` or a name below it: always this machine, never looked up."""
         return self.host == LOCAL_NAME or self.host.endswith(f".{LOCAL_NAME}")
 
 
 @lru_cache(maxsize=256)
 def read_url(text: str) -> WebUrl:
-    """The address that ``text`` is. Raises ToolError, which never says what may be a password."""
+    """Parse an address. Raises ToolError; its message never contains a possible password."""
     if len(text) > MAX_CHARS:
-        raise ToolError(f"This address has {len(text):,} characters; at most {MAX_CHARS:,} are taken.")
+        raise ToolError(f"This address has {len(text):,} characters; the limit is {MAX_CHARS:,}.")
     if not text.isprintable() or " " in text or "\\" in text:
         raise ToolError(
-            "An address holds no spaces, backslashes or control characters; a space is written %20."
+            "An address contains no spaces, backslashes or control characters; write %20 for a space."
         )
     found = _SCHEME.match(text)
     scheme = found[1].lower() if found else ""
@@ -84,29 +81,28 @@ def read_url(text: str) -> WebUrl:
     try:
         parts = urlsplit(text)
         netloc, port = parts.netloc, parts.port
-    except ValueError:  # its own words may say a password
-        raise ToolError("This address cannot be read: its server or its port is none.") from None
+    except ValueError:  # its message may contain a password
+        raise ToolError("This address cannot be read: its server or port is invalid.") from None
     if "@" in netloc:
         raise ToolError(
-            "An address with a user name or a password in it is not fetched; leave out what stands before @."
+            "An address with a user name or password is not fetched; leave out the part before the @."
         )
     if not text[len(scheme) + 1 :].startswith("//") or not netloc:
-        raise ToolError(f"There is no server in this address; it is written {scheme}://example.org/page.")
+        raise ToolError(f"This address names no server; an example is {scheme}://example.org/page.")
     if port == 0:
-        raise ToolError("A port is a number from 1 to 65535.")
+        raise ToolError("A port must be a number from 1 to 65535.")
     name, colon, digits = netloc.rpartition(":")
     if not colon or (digits and not digits.isdecimal()):
         name = netloc
     host = read_host(name)
-    if not name.isascii():  # a person who is asked may take it for another name
-        raise ToolError(f"In an address the server is named in ASCII: {host} for {excerpt(name)}.")
+    if not name.isascii():  # a person who is asked may confuse it with another name
+        raise ToolError(f"Write the server's name in ASCII: {host} instead of {excerpt(name)}.")
     query = f"?{_encoded(parts.query)}" if parts.query else ""
     return WebUrl(scheme, host, port or PORTS[scheme], _path(parts.path), query)
 
 
 def normal_form(text: str) -> str:
-    """The one spelling of the address that a text is, by which addresses are compared; empty for any other
-    text."""
+    """The normal spelling of an address, by which addresses are compared; empty for any other text."""
     if text[:4].lower() != "http":
         return ""
     try:
@@ -116,27 +112,27 @@ def normal_form(text: str) -> str:
 
 
 def _no_scheme(text: str, scheme: str) -> ToolError:
-    if "@" in text:  # it may be a password
-        return ToolError("An address begins with https:// or http://, and holds no user name or password.")
+    if "@" in text:  # it may contain a password
+        return ToolError("An address begins with https:// or http:// and contains no user name or password.")
     if not text:
-        return ToolError("The address is empty; one is written https://example.org/page.")
+        return ToolError("The address is empty; an example is https://example.org/page.")
     rest = text[len(scheme) + 1 :]
-    if scheme and not (rest[:1].isdecimal() or "." in scheme):  # example.org:80/ is no scheme
-        return ToolError(f"Only http and https addresses are fetched, not {excerpt(scheme)}: ones.")
+    if scheme and not (rest[:1].isdecimal() or "." in scheme):  # example.org:80/ has no scheme
+        return ToolError(f"Only http and https addresses are fetched, not {excerpt(scheme)}.")
     if text.startswith(("/", ".", "~")) and not text.startswith("//"):
         return ToolError(f"{excerpt(text, 80)} is a path, not an address; read-file reads files.")
     return ToolError(f"{excerpt(text, 80)} has no scheme; write https://{excerpt(text.lstrip('/'), 80)}.")
 
 
 def read_host(text: str) -> str:
-    """A host as rules and requests see it; a name in other letters as it is in ASCII. Raises ToolError."""
+    """A host as rules and requests see it; other letters are converted to ASCII. Raises ToolError."""
     if text.startswith("["):
         try:
             if not text.endswith("]") or "%" in text:
                 raise ValueError
             return str(IPv6Address(text[1:-1]))
         except ValueError:
-            raise ToolError(f"{excerpt(text)} is no IPv6 address.") from None
+            raise ToolError(f"{excerpt(text)} is not an IPv6 address.") from None
     host = (text if text.isascii() else _in_ascii(text)).lower()
     host = host.removesuffix(".")
     labels = host.split(".")
@@ -145,10 +141,10 @@ def read_host(text: str) -> str:
             return str(IPv4Address(host))
         except ValueError:
             raise ToolError(
-                f"{excerpt(text)} is no IP address: one is four numbers from 0 to 255, such as 192.0.2.1."
+                f"{excerpt(text)} is not an IP address: write four numbers from 0 to 255, such as 192.0.2.1."
             ) from None
     if len(host) > 253 or not all(map(_LABEL.match, labels)):
-        raise ToolError(f"{excerpt(text) or 'Nothing'} is no name of a server.")
+        raise ToolError(f"{excerpt(text) or 'An empty text'} is not the name of a server.")
     return host
 
 
@@ -158,11 +154,11 @@ def _in_ascii(host: str) -> str:
     try:
         return idna.encode(host, uts46=True).decode()
     except idna.IDNAError:
-        raise ToolError(f"{excerpt(host)} is no name of a server.") from None
+        raise ToolError(f"{excerpt(host)} is not the name of a server.") from None
 
 
 def _encoded(text: str) -> str:
-    """A path or query in printable ASCII: escapes in capital letters, and none where a letter would do."""
+    """A path or query in printable ASCII: escapes in capital letters, and only where they are needed."""
 
     def tidy(found: re.Match[str]) -> str:
         if found[1] is None:
@@ -175,14 +171,14 @@ def _encoded(text: str) -> str:
 
 
 def _path(text: str) -> str:
-    """A path with the segments . and .. resolved, as the server would be asked for it."""
+    """A path with the segments . and .. resolved, as in a request."""
     kept: list[str] = []
     segments = _encoded(text).split("/")
     for number, segment in enumerate(segments):
         last = number == len(segments) - 1
         if segment == "..":
             if len(kept) > 1 and not kept.pop():  # some servers join the slashes first
-                raise ToolError("An address with // before .. leads to different pages; leave out one slash.")
+                raise ToolError("Servers disagree on an address with // before ..; leave out one slash.")
         elif segment != ".":
             kept.append(segment)
             continue
@@ -193,8 +189,8 @@ def _path(text: str) -> str:
 
 
 def plain_path(path: str) -> str | None:
-    """The path with its escapes decoded, so that a rule reads it as a server does; None where servers may
-    read it in different ways: with an escaped slash, an empty segment, parameters, or escapes in escapes."""
+    """The path with its escapes decoded, as a server reads it; None for a path that servers may read
+    differently: with an escaped slash, an empty segment, parameters, or escapes in escapes."""
     decoded = unquote(path)
     if decoded.count("/") != path.count("/") or not decoded.isprintable():
         return None
@@ -202,8 +198,8 @@ def plain_path(path: str) -> str | None:
 
 
 def loosest_path(path: str) -> str:
-    """The path as the most generous of servers read it: with nothing left to decode, backslashes as slashes,
-    letters in their plain form, and without parameters, empty segments, and dots or blanks behind a name."""
+    """The path as the most tolerant server reads it: fully decoded, backslashes as slashes, letters in their
+    plain form, without parameters, empty segments, and dots or spaces after a name."""
     for _ in range(MAX_DECODED):
         if (decoded := unquote(path)) == path:
             break
@@ -220,8 +216,8 @@ def loosest_path(path: str) -> str:
 
 
 def loosest_form(text: str) -> str:
-    """An address, with its path as the most generous of servers read it, in small letters; empty for any
-    other text."""
+    """An address in small letters, with its path as the most tolerant server reads it; empty for any other
+    text."""
     if text[:4].lower() != "http":
         return ""
     try:
@@ -244,9 +240,9 @@ _NOT_PUBLIC = tuple(
             ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10"),
         ),
         ("a multicast address", ("224.0.0.0/4", "ff00::/8")),
-        # Kept for protocols, tests and examples; 168.63.129.16 serves the machines of a cloud their settings.
+        # Reserved for protocols, tests and examples; 168.63.129.16 serves settings to a cloud's machines.
         (
-            "no public address",
+            "a reserved address",
             (
                 *("192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24"),
                 *("203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32"),
@@ -256,11 +252,11 @@ _NOT_PUBLIC = tuple(
     )
 )
 _PUBLIC_V6 = ip_network("2000::/3")
-_CARRIES_V4 = ip_network("64:ff9b::/96")  # a gateway leads on to the IPv4 address in the last four bytes
+_CARRIES_V4 = ip_network("64:ff9b::/96")  # a gateway forwards to the IPv4 address in the last four bytes
 
 
 def as_address(text: str) -> Address | None:
-    """The IP address that a host is; None for a name."""
+    """A host as an IP address; None for a name."""
     try:
         return ip_address(text)
     except ValueError:
@@ -268,7 +264,7 @@ def as_address(text: str) -> Address | None:
 
 
 def not_public(address: Address) -> str:
-    """What an IP address is that is not of the public network, in words; empty for one that is."""
+    """The kind of an IP address outside the public network, in words; empty for a public address."""
     if isinstance(address, IPv6Address):
         inner = address.ipv4_mapped or (
             IPv4Address(int(address) & 0xFFFFFFFF) if address in _CARRIES_V4 else None
@@ -278,4 +274,4 @@ def not_public(address: Address) -> str:
     for what, networks in _NOT_PUBLIC:
         if any(address in network for network in networks):
             return what
-    return "no public address" if address.version == 6 and address not in _PUBLIC_V6 else ""
+    return "a reserved address" if address.version == 6 and address not in _PUBLIC_V6 else ""

@@ -1,10 +1,10 @@
-"""The workspace: the one folder that file tools may touch, the only way into it, and changes of shared files.
+"""The workspace: the one folder that file tools may touch. All access to its files is here.
 
-It knows nothing of tools or calls. Paths are resolved through symlinks first; files are then opened from the
-root, component by component, without following links, so that a link swapped in meanwhile cannot lead out.
+Paths are resolved through symlinks first; files are then opened from the root, component by component,
+without following links, so that a link swapped in meanwhile cannot lead out.
 
-Other people's changes are never lost: a writer holds a lock on the file's real path from reading to writing,
-and compares the file once more right before replacing it, because an editor does not take our locks.
+Other people's changes are never lost: a writer locks the file's real path from reading to writing, and
+compares the file once more right before replacing it, because an editor does not take our locks.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from quoth.tools.storage.file_lock import hold, is_held
 from quoth.tools.storage.paths import is_missing, real_path, shared_path
 from quoth.tools.text import file_name
 
-TURN_SECONDS = 25.0  # so long a writer waits for those before it
-TURNS = 64  # locks for all files together: their own files are never removed, so there must not be many
+TURN_SECONDS = 25.0  # the time a writer waits for earlier writers
+TURNS = 64  # locks for all files together: few, because lock files are never removed
 REMEMBERED = 2000  # files that were read
 
 _THREAD = threading.local()  # the turns this thread has, by the workspace that took each
@@ -46,8 +46,8 @@ def _shared(path: Path) -> Path:
 
 
 class Workspace:
-    """A root folder. Its ``protected`` folders, and a flight plan while it runs, cannot be written; its
-    ``secret`` files, such as keys, cannot even be read. What is in a ``.git`` only git writes."""
+    """A root folder. Tools cannot write its ``protected`` folders, ``.git`` folders, or a flight plan while
+    it runs; they cannot even read its ``secret`` files, such as keys."""
 
     loaded: tuple[Path, ...] = ()  # files whose code runs in this process: no program may change them
 
@@ -56,7 +56,7 @@ class Workspace:
     ) -> None:
         try:
             self.root = _shared(Path(root))
-        except OSError as error:  # the present folder may have been deleted
+        except OSError as error:  # the current folder may have been deleted
             raise UsageError(f"The workspace {root} cannot be used: {_why(error)}.") from None
         self._secret = {_shared(file.expanduser()) for file in secret}
         self.protected = (*map(_shared, protected), *self._secret)
@@ -70,15 +70,15 @@ class Workspace:
         if self._leads_straight(path):
             return self.root / path
         try:
-            real = (self.root / os.path.expanduser(path)).resolve()  # noqa: PTH111  "~x" may be no user
+            real = (self.root / os.path.expanduser(path)).resolve()  # noqa: PTH111  the user of "~x" may not exist
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                os.stat(real)  # noqa: PTH116  complains of what is no possible path, on every Python
+                os.stat(real)  # noqa: PTH116  raises for an impossible path, on every Python
         except (OSError, RuntimeError, ValueError) as error:
             raise ToolError(f"{written(path)} cannot be resolved: {_why(error)}.") from None
         return real
 
     def _leads_straight(self, path: str) -> bool:
-        """Whether a path is its own spelling, with no link on the way: most are, and it is told quickly."""
+        """Whether a path is its own spelling, without links: a fast check that is true for most paths."""
         parts = path.split("/")
         if path.startswith("~") or not {"", ".", ".."}.isdisjoint(parts):
             return False
@@ -106,7 +106,7 @@ class Workspace:
         """Return ``real``. Raises ToolError when ``path`` was resolved before and led elsewhere then."""
         now = self.spelling(real)
         if isinstance(path, WorkspacePath) and now != path:
-            raise ToolError(f"{path} leads to {now} by now, and that was not judged; make the call again.")
+            raise ToolError(f"{path} now leads to {now}, which was not judged; repeat the call.")
         return real
 
     def holds(self, real: Path) -> bool:
@@ -115,7 +115,7 @@ class Workspace:
 
     def spelling(self, real: Path) -> str:
         """The canonical spelling of a real path, which ``locate`` maps back to it: relative to the root if
-        inside, else absolute. A first name that begins with ``~`` is prefixed by ``./``."""
+        inside, absolute otherwise. A first name that begins with ``~`` is prefixed by ``./``."""
         if not self.holds(real):
             return str(real)
         shown = self.shown(real)
@@ -137,18 +137,18 @@ class Workspace:
         return path.relative_to(self.root).as_posix() if path != self.root else "."
 
     def hide(self, file: Path | None) -> None:
-        """Let no tool read or write a file, if there is one, from now on."""
+        """Forbid tools to read or write a file, if there is one."""
         if file is not None and (real := real_path(file.expanduser())) not in self._secret:
             self._secret.add(real)
             self.protected = (*self.protected, real)
 
     def protect(self, files: Iterable[Path]) -> None:
-        """Let no tool write those of these files that are in the workspace, from now on."""
+        """Forbid tools to write these files, if they are in the workspace."""
         inside = (real for file in files if self.holds(real := real_path(file)))
         self.protected = (*self.protected, *inside)
 
     def is_secret(self, path: Path) -> bool:
-        """Whether a path, also outside the workspace, leads to a file that cannot even be read."""
+        """Whether a path, in the workspace or outside, leads to a secret file."""
         return real_path(path.expanduser()) in self._secret
 
     def open_read(self, path: str | Path) -> BinaryIO:
@@ -165,7 +165,7 @@ class Workspace:
             raise ToolError(self._failure(path, real, error)) from None
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            kind = "a folder; list-files shows what is in it" if real.is_dir() else "no regular file"
+            kind = "a folder; list-files shows what is in it" if real.is_dir() else "not a regular file"
             raise ToolError(f"{path} is {kind}.")
         return os.fdopen(descriptor, "rb")
 
@@ -178,7 +178,7 @@ class Workspace:
         return (reader, self.resolve(path)) in self._seen
 
     def forget(self, path: str) -> None:
-        """Nobody has read this file as it is by now: a person has put another content there."""
+        """Forget the content that was read from this file, after a person has changed it."""
         real = self.resolve(path)
         for key in [key for key in self._seen if key[1] == real]:
             del self._seen[key]
@@ -199,7 +199,7 @@ class Workspace:
         mine: set[tuple[int, int]] = _THREAD.__dict__.setdefault("turns", set())
         with contextlib.ExitStack() as stack:
             if (id(self), turn) not in mine:
-                busy = f"{path} is being written by others all the time; try again."
+                busy = f"{path} is locked by other writers; try again."
                 try:
                     stack.enter_context(hold(f"turn {turn}", busy, TURN_SECONDS))
                 except UsageError as error:
@@ -218,13 +218,13 @@ class Workspace:
         say: Callable[[str], None] = lambda text: None,
         mode: int | None = None,
     ) -> bool:
-        """Replace the file by ``data`` atomically, making parent folders; True when the file is new.
+        """Replace the file with ``data`` atomically, creating parent folders; True if the file is new.
 
-        The file must still hold ``before`` (an empty one also stands for no file), or what ``reader`` last
-        read in it; if neither is known, any content is replaced. Mode and owner are preserved; ``say``
-        receives a sentence for each that could not be; a new file has ``mode``, or 0o666 less the umask. Hard
-        links are broken, because the file's other name may lie outside the workspace or under a stricter
-        rule. What the file held is given to the keeper of the running call first.
+        The file must still contain ``before`` (empty also means no file), or the content that ``reader`` last
+        read; if neither is known, any content is replaced. Mode and owner are preserved; ``say`` receives a
+        sentence for each that is lost; a new file has ``mode``, or 0o666 less the umask. Hard links are
+        broken, because the file's other name may be outside the workspace or under a stricter rule. The
+        keeper of the running call receives the old content first. Raises ToolError.
         """
         real, name = self.resolve(path), written(path)
         if real == self.root or real.is_dir():
@@ -253,7 +253,7 @@ class Workspace:
                 def sure() -> bool:
                     if is_held(flight_lock(real)):
                         raise ToolError(
-                            f"{name} is a flight plan that is being flown; no tool can change it meanwhile."
+                            f"{name} is a running flight plan; tools cannot change it until it ends."
                         )
                     keeps = KEEPER.get() is not None
                     if wanted is None and not keeps:
@@ -275,7 +275,7 @@ class Workspace:
         return found is None
 
     def remove(self, path: str, before: bytes) -> None:
-        """Remove a file that still holds ``before``. Raises ToolError."""
+        """Remove a file that still contains ``before``. Raises ToolError."""
         real, path = self.resolve(path), written(path)
         self._require_open_to_tools(path, real)
         try:
@@ -290,7 +290,7 @@ class Workspace:
             raise ToolError(self._failure(path, real, error)) from None
 
     def remove_folder(self, path: str) -> bool:
-        """Remove a folder if it is empty; whether it was. Raises ToolError."""
+        """Remove a folder if it is empty; returns whether it was removed. Raises ToolError."""
         real = self.resolve(path)
         self._require_open_to_tools(path, real)
         try:
@@ -301,8 +301,8 @@ class Workspace:
         return True
 
     def adopted(self, path: str, before: bytes, reader: str = "") -> bytes:
-        """What a file holds now, after a program of the user's has changed it from ``before`` in the running
-        call: that counts as a write of the call, and ``reader`` knows the text. Raises ToolError."""
+        """The content of a file after a program of the user's changed it from ``before`` in the running call.
+        The change counts as a write of the call, and the content as read by ``reader``. Raises ToolError."""
         real, path = self.resolve(path), written(path)
         try:
             with self._alone(path, real), self._parent(real) as parent:
@@ -323,15 +323,15 @@ class Workspace:
             if real == folder or folder in real.parents:
                 raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
         names = {name.lower() for name in real.parts[len(self.root.parts) :]}
-        if ".quoth" in names:  # below the root it would make a project without the rules of this one
+        if ".quoth" in names:  # below the root it would create a project without this project's rules
             raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
         if ".git" in names:  # git runs what its settings name
             raise ToolError(f"{path} belongs to git itself and cannot be written by a tool.")
 
     @contextlib.contextmanager
     def _parent(self, real: Path, made: list[str] | None = None) -> Iterator[int]:
-        """A descriptor of the folder that holds ``real``, reached from the root without following links. With
-        a list ``made``, folders that are not there are made, and added to it."""
+        """A descriptor of the parent folder of ``real``, reached from the root without following links. With
+        a list ``made``, missing folders are created and appended to it."""
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for part in real.relative_to(self.root).parts[:-1]:
@@ -351,22 +351,22 @@ class Workspace:
             siblings: list[str] = []
             with contextlib.suppress(OSError):
                 siblings = [file_name(self.shown(item)) for item in real.parent.iterdir()]
-            if real == self.root / self.root.name:  # models take the name of the folder for a path in it
+            if real == self.root / self.root.name:  # models confuse the folder's name with a path in it
                 return f'There is no file {path}; the folder itself is ".".'
             return f"There is no file {path}." + did_you_mean(self.shown(real), siblings)
         return f"{path}: {_why(error)}."
 
     def walk(self, path: str | Path, *, all: bool = False, ignored: Ignored | None = None) -> Iterator[Path]:
         """The regular files under a folder (or the file itself), sorted, without hidden folders, links and
-        secret files; unless ``all`` are wanted, also without what .gitignore names, which is counted in
-        ``ignored``, and the SKIPPED folders."""
+        secret files. Unless ``all``, also without the SKIPPED folders and files that .gitignore names;
+        ``ignored`` counts these. Raises ToolError."""
         start, path = self.resolve(path), written(path)
         if start.is_file():
             if start not in self._secret:
                 yield start
             return
         if start.exists() and not start.is_dir():
-            raise ToolError(f"{path} is no regular file.")
+            raise ToolError(f"{path} is not a regular file.")
         if not start.is_dir():
             raise ToolError(self._failure(path, start, FileNotFoundError()))
         ignored = ignored or Ignored(self.root)
@@ -377,30 +377,30 @@ class Workspace:
 
 
 def _keep(write: FileWrite, say: Callable[[str], None] = lambda text: None) -> None:
-    """Give what a file held to the keeper of the running call; ``say`` receives what it complains of."""
+    """Give a file's old content to the keeper of the running call; ``say`` receives its complaint, if any."""
     if (keeper := KEEPER.get()) is not None and (said := keeper(write)):
         say(said)
 
 
 def _changed(path: str) -> str:
-    return f"{path} was changed meanwhile: it is not as it was read. Read it again, then change it."
+    return f"{path} has changed since it was read. Read it again, then change it."
 
 
 def _why(error: BaseException) -> str:
     if isinstance(error, RuntimeError) or getattr(error, "errno", None) == errno.ELOOP:
-        return "symlink loop"  # the first is what Python up to 3.12 says of it
+        return "symlink loop"  # Python up to 3.12 raises RuntimeError
     text = getattr(error, "strerror", None) or str(error)
     return str(text)[:1].lower() + str(text)[1:]
 
 
 class Elsewhere(Workspace):
-    """The folder of another machine: its paths are only spelt, for its files and links are unknown here."""
+    """The folder of another machine: paths are only normalised, because its files are unknown here."""
 
     def locate(self, path: str | Path) -> Path:
         path = os.fspath(path)
         if "\0" in path:
             raise ToolError("A path cannot contain a NUL character.")
-        outside = "/" if path.startswith("~") else ""  # a home is outside of every workspace
+        outside = "/" if path.startswith("~") else ""  # a home is outside every workspace
         return Path(os.path.normpath(self.root / (outside + path)))
 
     def canonical(self, path: str) -> WorkspacePath:
@@ -410,24 +410,22 @@ class Elsewhere(Workspace):
         return WorkspacePath(f"./{plain}" if like_home else plain, path)
 
 
-ELSEWHERE = Elsewhere("/dev/null/elsewhere")  # nothing can ever be there
+ELSEWHERE = Elsewhere("/dev/null/elsewhere")  # a path that cannot exist
 
 
-# Changes a file of the workspace that editors and other processes change too.
-#
-# Knows the workspace, which alone opens files; it must not know what a file holds. An editor takes none of
-# our locks, so a change is made to the content as it is at that moment, and again when that has changed.
+# Changes a file of the workspace that editors and other processes change too. An editor takes none of our
+# locks, so a change applies to the present content, and is repeated if the content has changed meanwhile.
 
 
 MAX_BYTES = 5_000_000
-MOVE = "move what is done to another file"
-TRIES = 20  # while somebody else writes all the time
+MOVE = "move finished entries to another file"
+TRIES = 20  # while another process keeps writing
 
 T = TypeVar("T")
 
 
 def read_whole(workspace: Workspace, path: str) -> bytes:
-    """The content of a file; nothing where there is none. Raises ToolError, also for more than MAX_BYTES."""
+    """The content of a file; empty if it does not exist. Raises ToolError, also for more than MAX_BYTES."""
     if not workspace.resolve(path).exists():
         return b""
     with workspace.open_read(path) as file:
@@ -443,15 +441,15 @@ def change_file(
     change: Callable[[bytes], tuple[bytes | None, T]],
     say: Callable[[str], None] = lambda text: None,
 ) -> T:
-    """Apply ``change`` to the content as it is now, and return its second result; None removes the file.
-    It is applied again when an editor has written meanwhile. Raises ToolError."""
+    """Apply ``change`` to the present content and return its second result; new content None removes the
+    file. It is applied again if an editor has written meanwhile. Raises ToolError."""
     for attempt in range(TRIES):
         with workspace.alone(path):
             data = read_whole(workspace, path)
             new, result = change(data)
             if new == data:
                 return result
-            if new is not None and len(new) > MAX_BYTES:  # it could not be read again
+            if new is not None and len(new) > MAX_BYTES:  # the file would be too large to read
                 raise ToolError(f"{path} would be larger than {MAX_BYTES} bytes; {MOVE}.")
             try:
                 if new is None:

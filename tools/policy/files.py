@@ -191,7 +191,7 @@ def read_bytes(path: Path, missing: str) -> bytes:
     """A regular file of at most MAX_BYTES. Raises UsageError, with ``missing`` if there is none."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{path} is no regular file.")
+            raise UsageError(f"{path} is not a regular file.")
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):

@@ -513,10 +513,10 @@ def test_nobody_changes_or_flies_a_plan_that_another_process_flies(desk: Desk) -
         said = desk.does("call", WRITE.format("plan.org"), "--yes")
         assert (said.code, said.err) == (
             1,
-            "quoth: error: plan.org is a flight plan that is being flown; no tool can change it meanwhile.\n",
+            "quoth: error: plan.org is a running flight plan; tools cannot change it until it ends.\n",
         )
         said = quoth("call", WRITE.format(inner), "--yes", cwd=above)
-        assert "is a flight plan that is being flown" in said.err
+        assert "is a running flight plan" in said.err
         assert desk.fly() == Said(2, "", "quoth: plan.org is being flown by another process.\n")
         assert quoth("fly", inner, cwd=above) == Said(
             2, "", f"quoth: {inner} is being flown by another process.\n"

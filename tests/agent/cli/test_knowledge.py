@@ -75,7 +75,7 @@ MISTAKES = [
     ),
     (
         ["list", "--kind", "clam"],
-        "There is no kind clam; use source, claim, learning or note.",
+        "Unknown kind clam; use source, claim, learning or note.",
     ),
 ]
 

@@ -167,8 +167,7 @@ def test_what_is_remembered_is_found(here: Path) -> None:
     today = told(here, "show", "notes")["updated"][:10]
     assert told(here, "search", "ducks", "--since", today, "--until", today)[0]["label"] == "notes"
     assert memory(here, "search", "ducks", "--since", "2026-02-02", "--until", "2026-02-01").err == (
-        "quoth: No time is both since 2026-02-02 and until 2026-02-01: "
-        "give --until a later time than --since.\n"
+        "quoth: No time is after 2026-02-02 and before 2026-02-01: give --until a later time than --since.\n"
     )
 
 
@@ -287,15 +286,15 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "unknown permission": (
         ["edit", "notes", "--permission", "humen"],
-        "There is no permission humen; use read_only, partner, human, append, read_write or admin.",
+        "Unknown permission humen; use read_only, partner, human, append, read_write or admin.",
     ),
     "unknown kind": (
         ["edit", "notes", "--kind", "cor"],
-        "There is no kind of block cor; use core, working or archival.",
+        "Unknown kind of block cor; use core, working or archival.",
     ),
     "kind that is none": (
         ["list", "--kind", "x"],
-        "There is no kind of block x; use core, working or archival.",
+        "Unknown kind of block x; use core, working or archival.",
     ),
     "limit passed": (
         ["edit", "notes", "--text", "x" * 51],
@@ -326,13 +325,13 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "unknown domain": (
         ["search", "x", "--domain", "files"],
-        "There is no search domain files; use archival_memory, conversations or all.",
+        "Unknown search domain files; use archival_memory, conversations or all.",
     ),
     "unknown scope": (
         ["search", "x", "--scope", "me"],
-        "There is no search scope me; use agent, shared or all.",
+        "Unknown search scope me; use agent, shared or all.",
     ),
-    "too many hits": (["search", "x", "--limit", "101"], "The limit of a search is 1 to 100, not 101."),
+    "too many hits": (["search", "x", "--limit", "101"], "The limit of a search must be 1 to 100, not 101."),
     "date that is none": (
         ["search", "x", "--since", "yesterday"],
         "--since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",

@@ -12,7 +12,7 @@ from sentences import (
     DID_YOU_MEAN_OPENAI,
     HAS_CHANGED_SINCE_IT_WAS,
     HAS_NO_VALUE,
-    IS_NO_REGULAR_FILE,
+    IS_NOT_A_REGULAR_FILE,
     IS_NOT_UTF_8_TEXT,
     READ_IT_THEN_RUN,
     RESTORE_IT_OR_RUN,
@@ -252,10 +252,10 @@ def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path) -> None:
     assert complaint(UsageError, lambda: load_config(tmp_path)).endswith(f"config.hy {IS_NOT_UTF_8_TEXT}.")
     path.unlink()
     path.mkdir()
-    assert complaint(UsageError, lambda: load_config(tmp_path)) == f"{path} {IS_NO_REGULAR_FILE}."
+    assert complaint(UsageError, lambda: load_config(tmp_path)) == f"{path} {IS_NOT_A_REGULAR_FILE}."
     path.rmdir()
     os.mkfifo(path)
-    assert complaint(UsageError, lambda: load_config(tmp_path)) == f"{path} {IS_NO_REGULAR_FILE}."
+    assert complaint(UsageError, lambda: load_config(tmp_path)) == f"{path} {IS_NOT_A_REGULAR_FILE}."
 
 
 async def test_an_agent_has_the_limits_that_are_configured_where_none_are_given(tmp_path: Path) -> None:

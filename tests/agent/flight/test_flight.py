@@ -1258,7 +1258,7 @@ def test_no_tool_can_change_a_plan_that_is_flying(field: Field, call: str, way: 
     assert field.words["b"] == "DONE"
     assert "mine" not in field.text.replace(call, "")
     if way == "forms":
-        assert "is a flight plan that is being flown" in report.steps[0].text
+        assert "is a running flight plan" in report.steps[0].text
 
 
 def test_no_tool_of_another_workspace_can_change_a_plan_that_is_flying(field: Field) -> None:
@@ -1273,7 +1273,7 @@ def test_no_tool_of_another_workspace_can_change_a_plan_that_is_flying(field: Fi
     field.plan(step("a", "Do it."))
     assert field.fly(model=TalkingFunction(lambda m: _in_thread(write, m))).ok
     assert said == [
-        f"{field.folder.name}/plan.org is a flight plan that is being flown; no tool can change it meanwhile."
+        f"{field.folder.name}/plan.org is a running flight plan; tools cannot change it until it ends."
     ]
     assert field.words == {"a": "DONE"}
 

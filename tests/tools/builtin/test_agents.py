@@ -153,7 +153,7 @@ def test_how_a_sub_agent_ends_is_how_its_call_ends(status: Any) -> None:
 def test_where_there_is_no_team_it_is_told(call: str) -> None:
     result = shipped(".").pass_through(call)
     assert result.status in ("denied", "error")
-    assert "There are no other models or agents here" in result.message
+    assert "No other models or agents are configured" in result.message
 
 
 # Who is shown that they are there

@@ -16,7 +16,7 @@ from sentences import (
     IS_A_BINARY_FILE_OF,
     IS_LONGER_THAN,
     IS_NO_REGULAR_EXPRESSION,
-    IS_NO_REGULAR_FILE,
+    IS_NOT_A_REGULAR_FILE,
     IS_NOT_UTF_8_TEXT,
     IS_OUTSIDE_THE_WORKSPACE,
     IT_WRITES_FILES,
@@ -179,10 +179,10 @@ def test_an_image_is_a_value_with_its_size(here: Gateway, home: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (png(8, 6)[:18], "x.png begins like an image (image/png), but its header is broken."),
+        (png(8, 6)[:18], "x.png looks like an image (image/png), but its header is broken."),
         (
             png(8, 6) + b"0" * 5_000_000,
-            "x.png is an image of more than 5,000,000 bytes, and no model takes that much.",
+            "x.png is an image of more than 5,000,000 bytes, too large for a model.",
         ),
     ],
 )
@@ -217,7 +217,7 @@ FAULTS: list[tuple[CallForm, str]] = [
         'There is no file Src/main.py. There is src/main.py. To read it: (read-file :path "src/main.py")',
     ),
     (call("read-file", path="notes.txt", start=4), "notes.txt has only 3 lines."),
-    (call("read-file", path="pipe"), f"pipe {IS_NO_REGULAR_FILE}."),
+    (call("read-file", path="pipe"), f"pipe {IS_NOT_A_REGULAR_FILE}."),
     (call("list-files", path="scr"), f"{THERE_IS_NO_FILE} scr. Did you mean src?"),
     (call("grep-search", pattern="x", path="scr"), f"{THERE_IS_NO_FILE} scr. Did you mean src?"),
     (call("grep-search", pattern="(", path="."), f"( {IS_NO_REGULAR_EXPRESSION}: missing ) at position 1."),
@@ -369,7 +369,7 @@ def test_neither_list_nor_search_follows_a_link(here: Gateway, home: Path) -> No
     assert here.pass_through('(grep-search "secret")').value == []
 
 
-LEFT_OUT = "Left out: 1 file and 1 folder named in .gitignore; :all True shows all."
+LEFT_OUT = "Skipped 1 file and 1 folder named in .gitignore; :all True includes them."
 
 
 @pytest.mark.parametrize("form", ['(list-files "."{})', '(grep-search "def" "."{})'])

@@ -444,10 +444,10 @@ def test_without_a_memory_each_says_what_to_give() -> None:
     bare = shipped(Path.cwd())
     for call in ('(block :operation "list")', '(recall :operation "read" :label "x")'):
         assert bare.pass_through(call).message == (
-            "There is no memory here; give the agent one: Agent(services=Services(memory=…))."
+            "No memory is configured; give the agent one: Agent(services=Services(memory=…))."
         )
     assert bare.pass_through('(search "x")').message == (
-        "There is nothing to search here; give the agent a search: Agent(services=Services(search=…))."
+        "No search is configured; give the agent one: Agent(services=Services(search=…))."
     )
 
 
@@ -501,7 +501,7 @@ def test_a_memory_without_a_search_beside_it_is_searched_by_itself() -> None:
     here = shipped(Path.cwd(), given={"services": Services(memory=memory)})
     assert [hit["label"] for hit in value(here, '(search "rained")')["hits"]] == ["diary"]
     dated = here.pass_through('(search "rained" :since "2026-01-01")')
-    assert dated.message.startswith("There is nothing to search here")
+    assert dated.message.startswith("No search is configured")
 
 
 # Rules

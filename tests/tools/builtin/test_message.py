@@ -118,5 +118,5 @@ def test_without_a_router_it_says_what_is_missing(say: Callable[[Any], Any], tmp
             return str(error)
         return ""
 
-    assert asyncio.run(go()).startswith("There is nobody here to bring a message")
+    assert asyncio.run(go()).startswith("No router for messages is configured")
     assert not Spy().ran

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import IT_IS_NOT_AS_IT, READ_IT_AGAIN_THEN_CHANGE
+from sentences import HAS_CHANGED_SINCE_IT_WAS_READ, READ_IT_AGAIN_THEN_CHANGE
 from words import Spy, agent, complaint, files, lines, shipped
 
 from quoth import Agent
@@ -103,13 +103,13 @@ def test_who_waits_too_long_for_a_turn_is_told_so(home: Path, monkeypatch: pytes
         result = shipped(home, consent=Yes()).pass_through(
             '(edit-file :path "notes.txt" :old "was" :new "is")'
         )
-    assert result.message == "notes.txt is being written by others all the time; try again."
+    assert result.message == "notes.txt is locked by other writers; try again."
     assert (home / "notes.txt").read_text() == "as it was\n"
 
 
 # Changed meanwhile
 
-CHANGED = f"notes.txt was changed meanwhile: {IT_IS_NOT_AS_IT}. {READ_IT_AGAIN_THEN_CHANGE}."
+CHANGED = f"notes.txt {HAS_CHANGED_SINCE_IT_WAS_READ}. {READ_IT_AGAIN_THEN_CHANGE}."
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_an_owner_that_cannot_be_kept_is_told(home: Path, monkeypatch: pytest.Mo
         os, "fstat", lambda fd: Other() if sys._getframe(1).f_code.co_name == "kept" else true_stat(fd)
     )
     result = shipped(home, consent=Yes()).pass_through(EDIT)
-    assert result.message == f"notes.txt belonged to user {found.st_uid}, and is yours now."
+    assert result.message == f"notes.txt belonged to user {found.st_uid} and now belongs to you."
     assert (home / "notes.txt").stat().st_mode & 0o7777 == 0o755  # and nobody else's to run as
 
 
@@ -259,7 +259,7 @@ def test_a_hard_link_that_is_not_kept_is_told(home: Path, form: str, names: int,
         os.link(home / "notes.txt", other)
     result = shipped(home, consent=Yes()).pass_through(form)
     assert result.ok
-    assert result.message == f"notes.txt had {told} (a hard link), with the old text in it still."
+    assert result.message == f"notes.txt had {told} (a hard link), which still has the old text."
     assert all(other.read_text() == "as it was\n" for other in others)  # outside, and out of reach
 
 

@@ -96,7 +96,7 @@ def test_sets_of_characters_are_those_of_git(tmp_path: Path, pattern: str) -> No
 def test_of_an_odd_set_nobody_is_warned(tmp_path: Path) -> None:
     files(tmp_path, {"a": "", "b": "", ".gitignore": "[[a]\n"})
     assert quoth("call", "(list-files)", cwd=tmp_path).err == (
-        "quoth: Left out: 1 file named in .gitignore; :all True shows all.\n"
+        "quoth: Skipped 1 file named in .gitignore; :all True includes them.\n"
     )
 
 
@@ -115,7 +115,7 @@ def test_what_is_left_out_is_counted_and_shown_on_demand(tmp_path: Path) -> None
     assert shown == [".gitignore", "d/.gitignore", "d/b.o"]
     said: list[str] = []
     ignored.tell(said.append)
-    assert said == ["Left out: 2 files and 1 folder named in .gitignore; :all True shows all."]
+    assert said == ["Skipped 2 files and 1 folder named in .gitignore; :all True includes them."]
     assert len([*workspace.walk(".", all=True)]) == 7
     assert [file.name for file in workspace.walk("a.o")] == ["a.o"]
     assert list_files(workspace, lambda path: True) == (["d/b.o"], 0)
@@ -144,4 +144,4 @@ def test_a_pattern_that_was_made_to_take_for_ever_is_not_heeded(
     ignored, said = Ignored(tmp_path), list[str]()
     assert [file.name for file in files_below(tmp_path, ignored)] == [".gitignore", "a", "z.py"]
     ignored.tell(said.append)
-    assert said == [".gitignore was not heeded: a pattern in it takes too long."]
+    assert said == [".gitignore was ignored: a pattern in it takes too long."]

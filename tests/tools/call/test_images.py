@@ -145,7 +145,7 @@ def test_an_image_may_be_just_so_large(monkeypatch: pytest.MonkeyPatch) -> None:
         "a.png is an image of more"
     )
     assert complaint(ToolError, lambda: image_value(ctx, png(0, 4), "a.png")) == (
-        "a.png begins like an image (image/png), but its header is broken."
+        "a.png looks like an image (image/png), but its header is broken."
     )
 
 

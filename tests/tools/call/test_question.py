@@ -12,25 +12,25 @@ from quoth.tools.errors import UsageError
 TOO_LONG = f'(ask-person :question "{"x" * (MOST_CHARS + 1)}")'
 WRONG = [
     ('(ask-person :question "  ")', "The question is empty."),
-    (TOO_LONG, "The question has 4,001 characters; ask in 4,000 at most."),
+    (TOO_LONG, "The question has 4,001 characters; the limit is 4,000."),
     (
         '(ask-person :question "Q" :choices ["a"])',
-        ":choices are 2 to 9 answers, not one; leave them out for an answer in free words.",
+        ":choices needs 2 to 9 answers, not one; leave it out for an answer in free words.",
     ),
     (
         '(ask-person :question "Q" :choices [])',
-        ":choices are 2 to 9 answers, not none; leave them out for an answer in free words.",
+        ":choices needs 2 to 9 answers, not none; leave it out for an answer in free words.",
     ),
     ('(ask-person :question "Q" :choices ["a" " "])', "A choice is empty."),
-    ('(ask-person :question "Q" :choices ["yes" "Yes "])', "The choice yes stands twice."),
-    ('(ask-person :question "Q" :choices ["a" "b\\nc"])', "A choice is one line."),
+    ('(ask-person :question "Q" :choices ["yes" "Yes "])', "The choice yes is given twice."),
+    ('(ask-person :question "Q" :choices ["a" "b\\nc"])', "A choice must be one line."),
     (
         f'(ask-person :question "Q" :choices ["a" "{"b" * 201}"])',
-        "A choice has 201 characters; 200 are the most.",
+        "A choice has 201 characters; the limit is 200.",
     ),
     (
         '(ask-person :question "Q" :only True)',
-        "There is nothing to choose from: give :choices, or leave :only out.",
+        ":only needs :choices: give :choices, or leave :only out.",
     ),
 ]
 
@@ -64,7 +64,7 @@ def test_an_answer_that_is_none_is_told() -> None:
     assert told == [f"{said} {IS_NONE_OF_THE_ANSWERS}: 1 red, 2 blue." for said in ("green", "3")]
     assert complaint(UsageError, lambda: Question("Q").answer(" \n")) == f"{THE_ANSWER_IS_EMPTY}."
     long = complaint(UsageError, lambda: Question("Q").answer("x" * (ANSWER_CHARS + 1)))
-    assert long == "The answer has 20,001 characters; 20,000 are the most."
+    assert long == "The answer has 20,001 characters; the limit is 20,000."
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_question_may_be_just_so_large(text: str, choices: list[str] | None, o
 def test_ten_choices_are_too_many() -> None:
     choices = " ".join(['"a"'] * 10)
     said = shipped(".").pass_through(f'(ask-person :question "Q" :choices [{choices}])')
-    assert said.message.startswith(":choices are 2 to 9 answers, not 10;")
+    assert said.message.startswith(":choices needs 2 to 9 answers, not 10;")
 
 
 def test_an_answer_may_be_just_so_long_and_a_choice_is_named_in_short() -> None:

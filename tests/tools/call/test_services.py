@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import THERE_IS_NO_MODEL
 from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 
 from quoth import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
@@ -26,27 +25,25 @@ from quoth.tools.lisp.forms import CallForm
 
 # What a missing service says
 
-MEMORY = "There is no memory here; give the agent one: Agent(services=Services(memory=…))."
-ROUTER = (
-    "There is nobody here to bring a message; give the agent a router: Agent(services=Services(router=…))."
-)
-MODEL = f"{THERE_IS_NO_MODEL} for tools here; give the agent one: Agent(services=Services(model=…))."
-SEARCH = "There is nothing to search here; give the agent a search: Agent(services=Services(search=…))."
+MEMORY = "No memory is configured; give the agent one: Agent(services=Services(memory=…))."
+ROUTER = "No router for messages is configured; give the agent one: Agent(services=Services(router=…))."
+MODEL = "No model for tools is configured; give the agent one: Agent(services=Services(model=…))."
+SEARCH = "No search is configured; give the agent one: Agent(services=Services(search=…))."
 SOURCES = (
-    "There are no sources here; open some with --source NAME=PATH, or from Python:"
+    "No sources are open; open one with --source NAME=PATH, or from Python:"
     " Agent(services=Services(sources=…))."
 )
-SHARED = "There are no shared blocks here; give the agent some: Agent(services=Services(shared_blocks=…))."
-TEAM = "There are no other models or agents here; give the agent a team: Agent(services=Services(team=…))."
+SHARED = "No shared blocks are configured; give the agent some: Agent(services=Services(shared_blocks=…))."
+TEAM = "No other models or agents are configured; give the agent a team: Agent(services=Services(team=…))."
 KNOWLEDGE = (
-    "There is no knowledge base here; open it with --knowledge, or from Python:"
+    "No knowledge base is open; open one with --knowledge, or from Python:"
     " Agent(services=Services(knowledge_base=…))."
 )
 WEB = (
-    "There is nowhere to search; name a server or a folder with --search, or from Python:"
+    "No search is configured; name a server or folder with --search, or from Python:"
     " Agent(services=Services(web_search=…))."
 )
-PERMISSION = "There is nobody here to ask for permission; give the agent somebody: Agent(consent=…)."
+PERMISSION = "No person can be asked for permission; give the agent a consent: Agent(consent=…)."
 
 ANN = Origin("ann", "2026-03-10T12:00:00Z")
 
@@ -483,15 +480,15 @@ def test_a_permission_asked_for_is_no_time_of_the_body() -> None:
     [
         (
             lambda ctx: ctx.search("x", "everyone"),
-            "There is no search scope everyone; use agent, shared or all.",
+            "Unknown search scope everyone; use agent, shared or all.",
         ),
         (
             lambda ctx: ctx.search("x", options=SearchOptions(0)),
-            "The limit of a search is 1 to 100, not 0.",
+            "The limit of a search must be 1 to 100, not 0.",
         ),
         (
             lambda ctx: ctx.search("x", options=SearchOptions(domain="web")),  # type: ignore[arg-type]
-            "There is no search domain web; use archival_memory, conversations or all.",
+            "Unknown search domain web; use archival_memory, conversations or all.",
         ),
     ],
 )

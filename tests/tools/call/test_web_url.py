@@ -79,31 +79,34 @@ def test_whatever_is_given_one_spelling_is_read_or_nothing(begin: str, parts: li
     assert other.raw_path.decode() == url.path + url.query
 
 
-SERVER = "There is no server in this address; it is written {}://example.org/page."
+SERVER = "This address names no server; an example is {}://example.org/page."
 REFUSED = [
-    ("", "The address is empty; one is written https://example.org/page."),
+    ("", "The address is empty; an example is https://example.org/page."),
     ("http:example.org", SERVER.format("http")),
     ("HTTPS:/example.org", SERVER.format("https")),
     ("http://", SERVER.format("http")),
     ("http:///a", SERVER.format("http")),
-    ("http://example.org:0/", "A port is a number from 1 to 65535."),
-    ("http://example.org:65536/", f"This address {CANNOT_BE_READ}: its server or its port is none."),
-    ("http://[::1/", f"This address {CANNOT_BE_READ}: its server or its port is none."),
-    ("http://a b/", "An address holds no spaces, backslashes or control characters; a space is written %20."),
+    ("http://example.org:0/", "A port must be a number from 1 to 65535."),
+    ("http://example.org:65536/", f"This address {CANNOT_BE_READ}: its server or port is invalid."),
+    ("http://[::1/", f"This address {CANNOT_BE_READ}: its server or port is invalid."),
+    (
+        "http://a b/",
+        "An address contains no spaces, backslashes or control characters; write %20 for a space.",
+    ),
     (
         "http://a\\b/",
-        "An address holds no spaces, backslashes or control characters; a space is written %20.",
+        "An address contains no spaces, backslashes or control characters; write %20 for a space.",
     ),
     (
         "http://a\tb/",
-        "An address holds no spaces, backslashes or control characters; a space is written %20.",
+        "An address contains no spaces, backslashes or control characters; write %20 for a space.",
     ),
     (
         "http://ann@example.org/",
-        "An address with a user name or a password in it is not fetched; leave out what stands before @.",
+        "An address with a user name or password is not fetched; leave out the part before the @.",
     ),
-    ("ann@example.org", "An address begins with https:// or http://, and holds no user name or password."),
-    ("ftp://example.org", "Only http and https addresses are fetched, not ftp: ones."),
+    ("ann@example.org", "An address begins with https:// or http:// and contains no user name or password."),
+    ("ftp://example.org", "Only http and https addresses are fetched, not ftp."),
     ("example.org", "example.org has no scheme; write https://example.org."),
     ("example.org:80/", "example.org:80/ has no scheme; write https://example.org:80/."),
     ("host:80/", "host:80/ has no scheme; write https://host:80/."),
@@ -111,14 +114,14 @@ REFUSED = [
     ("/etc/passwd", "/etc/passwd is a path, not an address; read-file reads files."),
     ("./a", "./a is a path, not an address; read-file reads files."),
     ("~/a", "~/a is a path, not an address; read-file reads files."),
-    ("https://münchen.example/", "In an address the server is named in ASCII: xn--mnchen-3ya.example for "),
-    ("http://1.2.3/", "1.2.3 is no IP address: one is four numbers from 0 to 255, such as 192.0.2.1."),
-    ("http://a.0x1/", "a.0x1 is no IP address: one is four numbers from 0 to 255, such as 192.0.2.1."),
-    ("http://[fe80::1%25eth0]/", "is no IPv6 address."),
-    ("http://-a.example/", "-a.example is no name of a server."),
-    ("http://a..example/", "a..example is no name of a server."),
-    ("http://./", ". is no name of a server."),
-    ("http://a//../b", "An address with // before .. leads to different pages; leave out one slash."),
+    ("https://münchen.example/", "Write the server's name in ASCII: xn--mnchen-3ya.example instead of "),
+    ("http://1.2.3/", "1.2.3 is not an IP address: write four numbers from 0 to 255, such as 192.0.2.1."),
+    ("http://a.0x1/", "a.0x1 is not an IP address: write four numbers from 0 to 255, such as 192.0.2.1."),
+    ("http://[fe80::1%25eth0]/", "is not an IPv6 address."),
+    ("http://-a.example/", "-a.example is not the name of a server."),
+    ("http://a..example/", "a..example is not the name of a server."),
+    ("http://./", ". is not the name of a server."),
+    ("http://a//../b", "Servers disagree on an address with // before ..; leave out one slash."),
 ]
 
 
@@ -230,4 +233,4 @@ def test_a_host_has_one_spelling(text: str, host: str) -> None:
 
 @pytest.mark.parametrize("text", ["[::x]", "[::1", "[fe80::1%eth0]", "[]"])
 def test_brackets_are_around_an_address_of_ipv6(text: str) -> None:
-    assert complaint(ToolError, lambda: read_host(text)) == f"{text} is no IPv6 address."
+    assert complaint(ToolError, lambda: read_host(text)) == f"{text} is not an IPv6 address."

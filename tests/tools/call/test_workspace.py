@@ -18,9 +18,9 @@ from sentences import (
     A_PATH_CANNOT_CONTAIN_A,
     BELONGS_TO_QUOTH_ITSELF_AND,
     CANNOT_BE_WRITTEN,
-    IS_NO_REGULAR_FILE,
+    HAS_CHANGED_SINCE_IT_WAS_READ,
+    IS_NOT_A_REGULAR_FILE,
     IS_OUTSIDE_THE_WORKSPACE,
-    IT_IS_NOT_AS_IT,
     LIST_FILES_SHOWS_WHAT_IS,
     READ_IT_AGAIN_THEN_CHANGE,
 )
@@ -143,7 +143,7 @@ def test_a_file_swapped_for_a_link_in_between_is_not_followed(home: Path) -> Non
 
 def test_a_file_swapped_for_a_link_in_between_is_not_written_through(home: Path) -> None:
     workspace = Swapped(home, swap(home / "a.txt", home.parent / "outside.txt"))
-    assert complaint(ToolError, lambda: workspace.write("a.txt", b"x")) == f"a.txt {IS_NO_REGULAR_FILE}."
+    assert complaint(ToolError, lambda: workspace.write("a.txt", b"x")) == f"a.txt {IS_NOT_A_REGULAR_FILE}."
     assert (home.parent / "outside.txt").read_text() == "secret"
 
 
@@ -178,9 +178,9 @@ def test_a_folder_is_told_from_a_file(home: Path) -> None:
 def test_a_pipe_or_socket_is_refused_without_waiting(home: Path) -> None:
     os.mkfifo(home / "pipe")
     workspace = Workspace(home)
-    assert complaint(ToolError, lambda: workspace.open_read("pipe")) == f"pipe {IS_NO_REGULAR_FILE}."
-    assert complaint(ToolError, lambda: workspace.write("pipe", b"")) == f"pipe {IS_NO_REGULAR_FILE}."
-    assert complaint(ToolError, lambda: list(workspace.walk("pipe"))) == f"pipe {IS_NO_REGULAR_FILE}."
+    assert complaint(ToolError, lambda: workspace.open_read("pipe")) == f"pipe {IS_NOT_A_REGULAR_FILE}."
+    assert complaint(ToolError, lambda: workspace.write("pipe", b"")) == f"pipe {IS_NOT_A_REGULAR_FILE}."
+    assert complaint(ToolError, lambda: list(workspace.walk("pipe"))) == f"pipe {IS_NOT_A_REGULAR_FILE}."
     with socket.socket(socket.AF_UNIX) as sock:
         sock.bind(str(home / "sock"))
         assert complaint(ToolError, lambda: workspace.open_read("sock")).startswith("sock")
@@ -188,7 +188,7 @@ def test_a_pipe_or_socket_is_refused_without_waiting(home: Path) -> None:
 
 def test_a_device_is_refused() -> None:
     said = complaint(ToolError, lambda: Workspace("/dev").open_read("zero"))
-    assert said == f"zero {IS_NO_REGULAR_FILE}."
+    assert said == f"zero {IS_NOT_A_REGULAR_FILE}."
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_file_is_removed_only_as_it_was_read(home: Path) -> None:
     space = Workspace(home)
     space.write("new.txt", b"new")
     assert complaint(ToolError, lambda: space.remove("new.txt", b"old")) == (
-        f"new.txt was changed meanwhile: {IT_IS_NOT_AS_IT}. {READ_IT_AGAIN_THEN_CHANGE}."
+        f"new.txt {HAS_CHANGED_SINCE_IT_WAS_READ}. {READ_IT_AGAIN_THEN_CHANGE}."
     )
     space.remove("new.txt", b"new")
     assert not (home / "new.txt").exists()
@@ -386,5 +386,5 @@ def test_a_new_file_does_not_replace_one_that_an_editor_makes_meanwhile(
     replace_in = workspace_module.replace_in
     monkeypatch.setattr(workspace_module, "replace_in", at_the_last_moment)
     said = complaint(ToolError, lambda: Workspace(tmp_path).write("a.txt", b"ours", before=b""))
-    assert said == f"a.txt was changed meanwhile: {IT_IS_NOT_AS_IT}. {READ_IT_AGAIN_THEN_CHANGE}."
+    assert said == f"a.txt {HAS_CHANGED_SINCE_IT_WAS_READ}. {READ_IT_AGAIN_THEN_CHANGE}."
     assert (tmp_path / "a.txt").read_text() == "the editor's"

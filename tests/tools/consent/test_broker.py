@@ -826,7 +826,7 @@ def test_nobody_to_ask_is_an_error_at_once() -> None:
     result = gateway(probe(body), consent=NobodyToAsk()).pass_through("(probe)")
     assert (result.status, result.message) == (
         "denied",
-        "probe was denied: a person's approval is needed (it writes files), and nobody can be asked here.",
+        "probe was denied: a person's approval is needed (it writes files), and there is no person to ask.",
     )
     assert isinstance(Door().consent, NobodyToAsk)
     assert not body.ran

@@ -188,4 +188,4 @@ def test_where_nobody_can_be_asked_the_model_is_told(store: Store) -> None:
     said = desk(store, asking())
     said.door.consent = NobodyToAsk()
     result = said.pass_through(PORT)
-    assert (result.status, result.message) == ("denied", "ask-person was denied: nobody can be asked here.")
+    assert (result.status, result.message) == ("denied", "ask-person was denied: there is no person to ask.")

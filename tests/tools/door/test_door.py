@@ -847,9 +847,7 @@ def test_the_context_is_current_in_guard_and_body_and_only_there() -> None:
     result = gateway(tool(guard=lambda: look_async(), body=lambda: look_async())).pass_through("(probe)")
     assert result.ok, result.message
     assert len(seen) == 4
-    with pytest.raises(
-        ToolError, match=r"^There is no call running; this works only inside the guard or body"
-    ):
+    with pytest.raises(ToolError, match=r"^No call is running; this works only inside the guard or body"):
         current_context()
 
 

@@ -135,7 +135,7 @@ def test_a_file_never_grows_so_large_that_it_cannot_be_read(
 ) -> None:
     monkeypatch.setattr(workspace_module, "MAX_BYTES", 1000)
     shelf.claim("It is so.")
-    full = "knowledge/claims.org would be larger than 1000 bytes; move what is done to another file."
+    full = "knowledge/claims.org would be larger than 1000 bytes; move finished entries to another file."
     assert complaint(ToolError, lambda: shelf.claim("x" * 900)) == full
     assert shelf.only.text == "It is so."
     assert shelf.claim("It is not.").created

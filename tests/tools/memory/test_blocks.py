@@ -62,11 +62,11 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "kind": (
         lambda m: m.create_block("new", kind="cold"),
-        "There is no kind of block cold; use core, working or archival.",
+        "Unknown kind of block cold; use core, working or archival.",
     ),
     "permission": (
         lambda m: m.create_block("new", permission="rw"),
-        "There is no permission rw; use read_only, partner, human, append, read_write or admin.",
+        "Unknown permission rw; use read_only, partner, human, append, read_write or admin.",
     ),
     "limit": (
         lambda m: m.create_block("new", limit=-1),
@@ -346,8 +346,8 @@ def test_a_person_is_bound_by_the_limit_and_by_what_a_block_can_hold(make: Make,
     person = make("a", person=True)
     assert "1 character too many" in said(person.edit_block("small", limit=2))
     assert "NUL" in said(person.edit_block("small", text="\0"))
-    assert "There is no kind of block x" in said(person.edit_block("small", kind="x"))
-    assert "There is no permission x" in said(person.edit_block("small", permission="x"))
+    assert "Unknown kind of block x" in said(person.edit_block("small", kind="x"))
+    assert "Unknown permission x" in said(person.edit_block("small", permission="x"))
     done(make("b").create_block("theirs"))
     done(make("b").share_block("theirs", "a", "read_write"))
     assert said(person.edit_block("theirs", text="x")) == (

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from org_lines import LINES
 from processes import ended_well, in_a_process
 from sentences import (
+    HAS_CHANGED_SINCE_IT_WAS_READ,
     IS_OUTSIDE_THE_WORKSPACE,
-    IT_IS_NOT_AS_IT,
     IT_IS_WRITTEN_AS,
     READ_IT_AGAIN_THEN_CHANGE,
     THIS_HEADLINE_IS_LEFT_ALONE,
@@ -379,7 +379,7 @@ def test_an_editor_that_writes_all_the_time_is_told(tmp_path: Path) -> None:
         return file.add("ours", ANN)
 
     assert complaint(ToolError, lambda: change(tmp_path, edit)) == (
-        f"memory.org was changed meanwhile: {IT_IS_NOT_AS_IT}. {READ_IT_AGAIN_THEN_CHANGE}."
+        f"memory.org {HAS_CHANGED_SINCE_IT_WAS_READ}. {READ_IT_AGAIN_THEN_CHANGE}."
     )
     assert "ours" not in path.read_text()
 
@@ -418,7 +418,7 @@ def test_the_file_must_be_in_the_workspace(tmp_path: Path) -> None:
 def test_a_file_that_is_too_long_is_told(tmp_path: Path) -> None:
     files(tmp_path, {"memory.org": "x" * 5_000_001})
     assert complaint(ToolError, lambda: read_tasks(Workspace(tmp_path))) == (
-        "memory.org is larger than 5000000 bytes; move what is done to another file."
+        "memory.org is larger than 5000000 bytes; move finished entries to another file."
     )
 
 

@@ -138,7 +138,7 @@ async def test_a_query_that_cannot_be_searched_says_why(memory: SqliteMemory, qu
 
 async def test_an_unknown_scope_names_the_known_ones(memory: SqliteMemory) -> None:
     scope: Any = "everything"
-    with pytest.raises(ToolError, match="There is no search scope everything; use agent, shared or all"):
+    with pytest.raises(ToolError, match="Unknown search scope everything; use agent, shared or all"):
         await memory.search("cat", scope, ALL)
 
 
@@ -202,7 +202,7 @@ async def test_blocks_are_bounded_by_the_time_of_their_change(store: Store) -> N
         (
             "2026-11-24",
             "2026-11-23",
-            "No time is both since 2026-11-24 and until 2026-11-23: give :until a later time than :since.",
+            "No time is after 2026-11-24 and before 2026-11-23: give :until a later time than :since.",
         ),
         (
             "yesterday",

@@ -22,7 +22,7 @@ from sentences import (
     HAS_NO_VALUE,
     IS_NEVER_CLOSED,
     IS_NO_REGULAR_EXPRESSION,
-    IS_NO_REGULAR_FILE,
+    IS_NOT_A_REGULAR_FILE,
     IS_NOT_UTF_8_TEXT,
     IT_ONLY_READS,
     IT_RUNS_A_PROGRAM,
@@ -967,14 +967,14 @@ def test_a_policy_that_cannot_be_read_stops_everything(root: Path, config: Path)
         return complaint(UsageError, lambda: load_policy(root, path))
 
     assert refused(root / "none.hy") == f"{THERE_IS_NO_POLICY_FILE} {root}/none.hy."
-    assert refused(root) == f"{root} {IS_NO_REGULAR_FILE}."
+    assert refused(root) == f"{root} {IS_NOT_A_REGULAR_FILE}."
     files(root, {"b.hy": b"\xff", "big.hy": ";" * 1_000_001, "bad.hy": "(deny", "x": ""})
     assert refused(root / "b.hy") == f"{root}/b.hy {IS_NOT_UTF_8_TEXT}."
     assert refused(root / "big.hy") == f"{root}/big.hy is larger than 1000000 bytes."
     assert refused(root / "bad.hy").startswith(f"{root}/bad.hy:1:1: this ( {IS_NEVER_CLOSED}")
     assert refused(root / "x/y.hy") == f"{THERE_IS_NO_POLICY_FILE} {root}/x/y.hy."
     os.mkfifo(root / "fifo")
-    assert refused(root / "fifo") == f"{root}/fifo {IS_NO_REGULAR_FILE}."
+    assert refused(root / "fifo") == f"{root}/fifo {IS_NOT_A_REGULAR_FILE}."
     (config / "policy.hy").symlink_to(config / "nowhere")
     assert THERE_IS_NO_POLICY_FILE in complaint(UsageError, lambda: load_policy(root))
 

@@ -178,16 +178,16 @@ def test_a_redirect_waits_for_a_person_where_rules_ask(server: Server) -> None:
         ("", "error: {a} answered 302, and not where the page is."),
         (
             "file:///etc/passwd",
-            REFUSED + "Only http and https addresses are fetched, not file: ones.",
+            REFUSED + "Only http and https addresses are fetched, not file.",
         ),
         (
             "http://ann:secret@localhost/",
-            REFUSED + "An address with a user name or a password in it is not fetched; leave out what stands"
-            " before @.",
+            REFUSED + "An address with a user name or password is not fetched; leave out the part"
+            " before the @.",
         ),
         (
             "http://[",
-            REFUSED + f"This address {CANNOT_BE_READ}: its server or its port is none.",
+            REFUSED + f"This address {CANNOT_BE_READ}: its server or port is invalid.",
         ),
     ],
 )
@@ -238,28 +238,28 @@ def test_a_server_that_says_nothing(server: Server, monkeypatch: pytest.MonkeyPa
     [
         ("example.org/x", "example.org/x has no scheme; write https://example.org/x."),
         ("localhost:80/x", "localhost:80/x has no scheme; write https://localhost:80/x."),
-        ("", "The address is empty; one is written https://example.org/page."),
+        ("", "The address is empty; an example is https://example.org/page."),
         ("/etc/passwd", "/etc/passwd is a path, not an address; read-file reads files."),
         ("//example.org", "//example.org has no scheme; write https://example.org."),
-        ("ftp://example.org", "Only http and https addresses are fetched, not ftp: ones."),
-        ("https:example.org", "There is no server in this address; it is written https://example.org/page."),
-        ("https://", "There is no server in this address; it is written https://example.org/page."),
-        ("https://example.org:0/", "A port is a number from 1 to 65535."),
-        ("https://example.org:99999/", f"This address {CANNOT_BE_READ}: its server or its port is none."),
+        ("ftp://example.org", "Only http and https addresses are fetched, not ftp."),
+        ("https:example.org", "This address names no server; an example is https://example.org/page."),
+        ("https://", "This address names no server; an example is https://example.org/page."),
+        ("https://example.org:0/", "A port must be a number from 1 to 65535."),
+        ("https://example.org:99999/", f"This address {CANNOT_BE_READ}: its server or port is invalid."),
         (
             "https://exa mple.org",
-            "An address holds no spaces, backslashes or control characters; a space is written %20.",
+            "An address contains no spaces, backslashes or control characters; write %20 for a space.",
         ),
         (
             "https://аpple.example",  # the first letter is Cyrillic
-            "In an address the server is named in ASCII: xn--pple-43d.example for аpple.example.",
+            "Write the server's name in ASCII: xn--pple-43d.example instead of аpple.example.",
         ),
-        ("https://ex_-.org", "ex_-.org is no name of a server."),
-        ("https://a..example.org", "a..example.org is no name of a server."),
-        ("https://" + "a" * 5000, "This address has 5,008 characters; at most 4,000 are taken."),
+        ("https://ex_-.org", "ex_-.org is not the name of a server."),
+        ("https://a..example.org", "a..example.org is not the name of a server."),
+        ("https://" + "a" * 5000, "This address has 5,008 characters; the limit is 4,000."),
         (
             "ann:secret@example.org",
-            "An address begins with https:// or http://, and holds no user name or password.",
+            "An address begins with https:// or http:// and contains no user name or password.",
         ),
     ],
 )
