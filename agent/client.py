@@ -83,7 +83,7 @@ def _like(
 def _streaming(
     method: Callable[Concatenate[Runs, P], Coroutine[Any, Any, Reply]],
 ) -> Callable[Concatenate[Any, P], AsyncGenerator[RunEvent]]:
-    """Return a method that iterates over the events of what this one does."""
+    """Return a method that does the work of this one and iterates over its events."""
 
     def stream(self: AsyncAgent, /, *args: P.args, **named: P.kwargs) -> AsyncGenerator[RunEvent]:
         events = self.host.events.streams
@@ -95,7 +95,7 @@ def _streaming(
 def _opening(
     make: Callable[P, SessionHost],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Decorate an ``__init__`` that passes all its arguments on to ``make`` with its parameters and docs."""
+    """Give an ``__init__`` that passes its arguments to ``make`` the parameters and docstring of ``make``."""
 
     def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         own, taken = signature(init), signature(make).parameters.values()
@@ -117,7 +117,7 @@ def _of(owner: Callable[[A], S], method: Callable[Concatenate[S, P], T]) -> Call
 
 
 class _Part(Generic[T]):
-    """An attribute of an agent that ``owner`` has under the same name."""
+    """An attribute of an agent that forwards to the attribute of ``owner`` with the same name."""
 
     def __init__(self, owner: Callable[[Any], object], doc: str) -> None:
         self._owner, self.__doc__ = owner, doc
@@ -165,22 +165,22 @@ class AsyncAgent:
 
     table = _Part[ToolTable](_host, "The tools of the agent.")
     session = _Part[str](_host, "The id of its session.")
-    user = _Part[str](_host, "Who speaks.")
-    knowledge = _Part[str | None](_host, "What the host knows of the matter; may be replaced at any time.")
-    workspace = _Part[Workspace](_host, "The folder that its file tools may touch.")
+    user = _Part[str](_host, "The user's name.")
+    knowledge = _Part[str | None](_host, "Text of the host for the model; may be replaced at any time.")
+    workspace = _Part[Workspace](_host, "The folder that its file tools may read and write.")
     config = _Part[Config](_host, "The user's config.hy.")
     policy = _Part[RulesPolicy](_host, "The rules that judge its calls.")
-    door = _Part[Door](_host, "The door that every call passes.")
+    door = _Part[Door](_host, "The door: every call passes it.")
     limits = _Part[RunLimits](_host, "What each run may spend.")
-    models = _Part[Models](_host, "Its model, and others that its tools ask.")
+    models = _Part[Models](_host, "Its model, and the models that its tools ask.")
     audit = _Part[Audit](lambda agent: agent.host.door, "The audit trail: every call and its result.")
-    broker = _Part[Broker](_host, "The requests that wait for a person, and decisions.")
+    broker = _Part[Broker](_host, "The requests that wait for a person, and the decisions.")
     store = _Part[Store](_host, "The store of the workspace, opened at the first use.")
     transcript = _Part[Transcript](_host, "The events of all sessions in the store.")
     on_event = _Part[Listener | None](_events, "The listener; may be replaced.")
     deliver = _Part[Callable[[str], object] | None](_events, "Brings a message to the user.")
 
-    if TYPE_CHECKING:  # by its output a type checker knows what a Reply has
+    if TYPE_CHECKING:  # ``output`` determines the type of Reply.output
 
         @overload
         async def run(
@@ -208,8 +208,8 @@ class AsyncAgent:
     aclose = _of(_host, SessionHost.aclose)
 
     def for_chat(self, chat: str | int, session: str = "") -> AsyncAgent:
-        """An agent for one chat, which this one must outlive: in the session that is named after the chat, or
-        in ``session``; with a conversation and memory of its own."""
+        """An agent for one chat, with its own conversation and memory. Its session is ``session``, by default
+        one named after the chat. Close it before this agent."""
         return object.__new__(AsyncAgent)._compose(self.host.for_chat(chat, session))
 
     async def fly(
@@ -224,9 +224,9 @@ class AsyncAgent:
     ) -> FlightReport:
         """Fly a flight plan: run its steps and write their results into its file.
 
-        A flight that has not ended continues where it stopped; with ``again`` a new one begins. ``start``,
-        ``only`` and ``until`` choose steps by id or title, ``until`` also by phase. With ``parallel``
-        independent steps run at once. Raises UsageError for a plan with faults, and then runs nothing."""
+        An unfinished flight continues where it stopped; ``again`` begins a new one. ``start``, ``only`` and
+        ``until`` choose steps by id or title, ``until`` also by phase. With ``parallel``, independent steps
+        run at the same time. Raises UsageError, before any step, if the plan has faults."""
         self.host.require_open()
         from quoth.agent.flight.engine import fly
         from quoth.agent.flight.plan_file import PlanFile
@@ -237,12 +237,12 @@ class AsyncAgent:
         )
 
     async def replay(self, session: str | Path | None = None, *, live_tools: bool = False) -> Replay:
-        """Replay a session with this agent's tools, dialect and belt, and compare the prompts and calls that
-        the loop would make now with the recorded ones.
+        """Replay a session with this agent's tools, dialect and tool list, and compare the prompts and calls
+        of the loop now with the recorded ones.
 
         ``session`` is an id in this workspace (by default this agent's session), or the Path of a file that
-        ``quoth export`` wrote. No model is asked, no tool body runs, nothing is written. With ``live_tools``
-        calls that only read are made again, through the door, and changed results are reported too. Raises
+        ``quoth export`` wrote. No model is asked, no tool body runs, nothing is written. With ``live_tools``,
+        calls that only read are run again, through the door, and changed results are reported too. Raises
         UsageError."""
         from quoth.agent.replay.again import session_in_file, session_in_store
         from quoth.agent.replay.replay import replay
@@ -266,9 +266,9 @@ class AsyncAgent:
         return await replay(name, events, again, (lambda given: self.host) if live_tools else None)
 
     def latest_session(self, having: Having = "work") -> str:
-        """The id of this user's latest session in the workspace, as commands choose it: with ``work`` (a run,
-        a flight, a form or a call), a ``run``, ``writes`` or something that ``waits``. Raises UsageError if
-        there is none."""
+        """The id of this user's latest session in the workspace that contains ``having``: ``work`` (a run, a
+        flight, a form or a call), ``run``, ``writes`` or ``waits`` (something waits for a person). Raises
+        UsageError if there is none."""
         self.host.require_open()
         return latest_session(self.store, self.user, having)
 
@@ -328,17 +328,17 @@ class Agent:
     table = _Part[ToolTable](_inner, "The tools of the agent.")
     session = _Part[str](_inner, "The id of its session.")
     audit = _Part[Audit](_inner, "The audit trail: every call and its result.")
-    broker = _Part[Broker](_inner, "The requests that wait for a person, and decisions.")
+    broker = _Part[Broker](_inner, "The requests that wait for a person, and the decisions.")
 
     def call(self, form: str | CallForm) -> ToolResult:
-        """Make one call through the door, without a model. An unreadable form gives an ``invalid`` result."""
+        """Run one call through the door, without a model. An unreadable form gives an ``invalid`` result."""
         return self._wait(self._agent.call(form, route="python"))
 
     def eval(self, program: str, *, dry_run: bool | Literal["pure"] = False) -> ToolResult:
         """Run a Lisp program in the sandbox; each of its calls passes the door. See AsyncAgent.eval."""
         return self._wait(self._agent.eval(program, route="python", dry_run=dry_run))
 
-    if TYPE_CHECKING:  # by its output a type checker knows what a Reply has
+    if TYPE_CHECKING:  # ``output`` determines the type of Reply.output
 
         @overload
         def run(self, task: str, *, output: None = None, **settings: Unpack[RunSettings]) -> Reply[None]: ...
@@ -360,7 +360,7 @@ class Agent:
     forget = _of(_inner, AsyncAgent.forget)
 
     def interrupt(self) -> None:
-        """Stop the run in progress, within a second. May be called from any thread."""
+        """Stop the current run within a second. May be called from any thread."""
         if not self._closed:
             self._loop.call_soon_threadsafe(self._agent.interrupt)
 
@@ -371,7 +371,7 @@ class Agent:
             raise UsageError("This agent is closed." if self._closed else alive)
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-        except KeyboardInterrupt:  # it may come while the work is being handed over: there is no future yet
+        except KeyboardInterrupt:  # it may arrive before the work has a future
             self._loop.call_soon_threadsafe(self._cancel, work)
             raise
 
@@ -394,7 +394,7 @@ class Agent:
                 self._loop.close()
 
     async def _ended(self) -> None:
-        """Close the agent, and let nobody in another thread wait for what will not come."""
+        """Close the agent, and end the wait of other threads for work that will not finish."""
         await self._agent.aclose()
         if others := asyncio.all_tasks() - {asyncio.current_task()}:
             _, late = await asyncio.wait(others, timeout=0.5)

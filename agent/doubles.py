@@ -1,6 +1,6 @@
 """Test doubles for users' tests of their tools: a context with its own door and memory, a model, a person.
 
-Knows contexts, doors and back ends; it needs no test framework, and touches no file of the user's.
+They need no test framework and touch none of the user's files.
 """
 
 from __future__ import annotations
@@ -35,9 +35,13 @@ from quoth.tools.typed_registry import Registry
 
 
 class FakeModel(ScriptedBackend):
-    """A model that gives these replies, one by one, or those of a function: ``Agent(model=FakeModel("Hi."))``
-    and ``tool_context(model=FakeModel("Hi."))``. ``asked`` has each prompt, of a conversation its last
-    message. One reply more than there are raises ModelError."""
+    """A model that gives these replies in order, or the replies of a function::
+
+        Agent(model=FakeModel("Hi."))
+        tool_context(model=FakeModel("Hi."))
+
+    ``asked`` lists the prompts; of a conversation, its last message. Raises ModelError when no reply is
+    left."""
 
     def __init__(self, *replies: Scripted | Callable[[Messages], Any], name: str = "fake") -> None:
         first = replies[0] if replies else None
@@ -63,8 +67,8 @@ class FakeModel(ScriptedBackend):
 
 
 class FakePerson(Consent):
-    """A person who allows everything, or nothing, and gives these answers to questions, in their order.
-    ``asked`` has what was asked: a form and why, or a question."""
+    """A person who allows everything or nothing, and gives these answers to questions in order. ``asked``
+    lists the requests (a form and the reason) and the questions."""
 
     def __init__(self, allows: bool = True, answers: Iterable[str] = ()) -> None:
         self.allows = allows
@@ -82,7 +86,7 @@ class FakePerson(Consent):
             return deny(str(error))
 
     def reply(self, question: Question) -> str:
-        """The next answer. Raises ToolError where there is none, and UsageError for one that does not fit."""
+        """The next answer. Raises ToolError if none is left, and UsageError for one that does not fit."""
         self.asked.append((question.text, ""))
         if not self.allows:
             raise ToolError("the person says no")
@@ -107,7 +111,7 @@ class FakePermission:
 
 
 class FakeRouter:
-    """Keeps the messages that tools send: ``sent`` has each with its receiver."""
+    """Keeps the messages that tools send: ``sent`` lists each with its receiver."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
@@ -120,7 +124,7 @@ class FakeRouter:
 
 
 class PartialServices(Services):
-    """Services each of which needs only the methods that a test calls."""
+    """Services that need only the methods that a test calls."""
 
     def __post_init__(self) -> None:
         """Check nothing: a missing method is an AttributeError when it is called."""
@@ -151,15 +155,15 @@ class FakeContext(ToolContext):
 
     @property
     def person(self) -> FakePerson:
-        """Who is asked; ``person.asked`` has what."""
+        """The person who is asked; ``person.asked`` lists the questions."""
         assert isinstance(self.dispatch, DoorOfContext), "tool_context sets it"
         return self.dispatch.person
 
     @property
     def sent(self) -> list[tuple[str, str]]:
-        """The messages that were sent, each with its receiver. Raises UsageError with a router of yours."""
+        """The sent messages, each with its receiver. Raises UsageError if you passed a router of your own."""
         if not isinstance(self.router, FakeRouter):
-            raise UsageError("ctx.sent is of the FakeRouter; your router has its own messages.")
+            raise UsageError("ctx.sent belongs to FakeRouter; your router has its own messages.")
         return self.router.sent
 
 
@@ -182,12 +186,12 @@ def tool_context(
         assert await tool_context(tools=[double]).call("double", number=21) == 42
 
     The workspace is a new folder, removed with the context. Memory is an InMemoryStore, also for searches and
-    sharing; messages are in ``ctx.sent``. A person allows each question, unless ``allows`` is False, and
-    gives the ``answers``; ``ctx.person.asked`` has the questions. ``given`` are services by
-    their names, such as ``memory=`` and ``model=`` (an object needs only the methods that the tool calls),
-    and fields of the context, such as ``user=``. Calls pass a door to ``tools`` and those that ship, without
-    ``tools`` to all that this process has defined; they are counted by no limit and judged by no rule. Raises
-    UsageError for a name that is neither."""
+    sharing; messages are in ``ctx.sent``. A person allows each request, unless ``allows`` is False, and
+    gives the ``answers``; ``ctx.person.asked`` lists the questions. ``given`` contains services by name, such
+    as ``memory=`` and ``model=`` (an object needs only the methods that the tool calls), and fields of the
+    context, such as ``user=``. Calls pass a door to ``tools`` and the built-in tools; without ``tools``, to
+    every tool that this process has defined. No limit counts them and no rule judges them. Raises UsageError
+    for an unknown name in ``given``."""
     for name in given:
         if name not in (*SERVICES, *FIELDS):
             known = [*SERVICES, *FIELDS]
@@ -209,7 +213,7 @@ def tool_context(
 
 
 def _services(given: Mapping[str, Any]) -> Services:
-    """The services that are given, and in place of the others what keeps everything in memory."""
+    """The given services; in-memory ones replace the rest."""
     own: dict[str, Any] = {"router": FakeRouter()}
     if "memory" not in given:
         memory = InMemoryStore()

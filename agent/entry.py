@@ -1,6 +1,6 @@
-"""The entry point of the command: Ctrl-C ends it without a traceback even while imports still run.
+"""The entry point of the command: Ctrl-C ends it without a traceback, even while imports still run.
 
-Knows signals and Python's garbage collector only. It cannot cover Python's own start, before this file.
+It cannot cover Python's own start, which is before this file.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import os
 import sys
 
 USAGE, INTERRUPTED = 2, 130
-# Said by the command and by ``from quoth import Agent``, before anything that Windows lacks is imported.
+# The command and ``from quoth import Agent`` say this before they import anything that Windows lacks.
 NO_WINDOWS = "quoth needs Linux or macOS; on Windows use WSL 2."
-OBJECTS = 100_000  # made between two looks for garbage; a call makes about half, nearly all by imports
+OBJECTS = 100_000  # allocated between two collections; a call allocates about half, mostly by imports
 
 
 def leave(*_: object) -> None:
@@ -25,7 +25,7 @@ def leave(*_: object) -> None:
     os._exit(INTERRUPTED)
 
 
-if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # else it is to be ignored
+if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # otherwise it must stay ignored
     _signal.signal(_signal.SIGINT, leave)
 
 
@@ -34,17 +34,17 @@ def main() -> int:
     if sys.platform == "win32":
         sys.stderr.write(f"quoth: {NO_WINDOWS}\n")
         return USAGE
-    gc.set_threshold(OBJECTS)  # by default 700: of a short command a tenth goes into looks that find nothing
+    gc.set_threshold(OBJECTS)  # the default, 700, costs a short command a tenth of its time
     from quoth.agent.cli import main as cli
 
     try:
         code = cli.main()
-    finally:  # all is done and said: while Python puts itself away, an interrupt would end it by the signal
+    finally:  # the work is done: an interrupt while Python shuts down would end it by the signal
         _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
-        gc.freeze()  # what the process takes with it need not be looked through for garbage once more
+        gc.freeze()  # no last collection of garbage: the process ends anyway
     local = sys.modules.get("quoth.neuro.backends.local")
-    # What is still at work in a thread, a model or the sandbox's own, is so for nobody any more: a person
-    # does not wait for the one, and the other would complain aloud when it finds Python put away.
+    # No one needs the threads that still work, of a model or the sandbox: a person need not wait for the
+    # first, and the second would print an error when Python has shut down.
     if code == INTERRUPTED or (local is not None and local.is_at_work()):
         atexit._run_exitfuncs()
         sys.stdout.flush()

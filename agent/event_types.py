@@ -1,7 +1,5 @@
-"""RunEvent: the events of a run as one union, by which ``match event.kind`` tells type checkers what
-``event.data`` is.
-
-Names the types of other rooms; it must not know what happens in them.
+"""RunEvent: the events of a run as one union, so that ``match event.kind`` narrows the type of
+``event.data``. It names types of other rooms and calls nothing there.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ class Thought(Protocol):
     def finish(self) -> str: ...
 
 
-RunEvent = Union[  # noqa: UP007  generic classes are no operands of |
+RunEvent = Union[  # noqa: UP007  generic classes do not support |
     AgentEvent[Literal["turn"], int],
     AgentEvent[Literal["text", "said", "written", "output", "note", "message", "fault"], str],
     AgentEvent[Literal["thought"], Thought],

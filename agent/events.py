@@ -1,7 +1,4 @@
-"""What happens in a run, as its listeners hear it: one class of events, and a closed list of kinds.
-
-Data only; it must not know runs, or who listens.
-"""
+"""The events of a run that its listeners receive: one class, and a closed list of kinds. Data only."""
 
 from __future__ import annotations
 
@@ -10,19 +7,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
 EventKind = Literal[
-    "turn",  # int: the model is asked for the so-manieth reply
-    "text",  # str: a piece of its reply, as it comes
-    "said",  # str: a block of its words that is complete (a paragraph, a list, a fence), without its calls
-    "written",  # str: a call that is complete in what has come; it is not made yet
+    "turn",  # int: the model is asked for its Nth reply
+    "text",  # str: a piece of its reply, as it arrives
+    "said",  # str: a complete block of its words (a paragraph, a list, a fence), without its calls
+    "written",  # str: a call that is complete in the text so far; it has not run yet
     "thought",  # Thought (neuro/think.hy): the whole reply, read
-    "call",  # CallForm: a call that is made, without declared secrets
-    "result",  # CallRecord: that call and its result
-    "output",  # str: what a program writes, by whole lines, without what looks secret; empty: it has ended
-    "usage",  # Usage: what the run has used so far, its sub-agents included
+    "call",  # CallForm: a call begins; without declared secrets
+    "result",  # CallRecord: the call and its result
+    "output",  # str: whole lines of a program's output, without probable secrets; empty: it has ended
+    "usage",  # Usage: tokens used by the run so far, its sub-agents included
     "question",  # Request (tools/consent/requests.py): a call waits for the decision of a person
-    "waiting",  # Waiting: for how long the next try of a request is put off; told each second
-    "note",  # str: what a person should know, and is no fault of the model
-    "message",  # str: what a tool sends to the user
+    "waiting",  # Waiting: the seconds until a request is retried; sent each second
+    "note",  # str: a notice for the person, not a fault of the model
+    "message",  # str: a message of a tool to the user
     "fault",  # str: why a reply could not be used
     "compaction",  # Compaction: the conversation was shortened
     "end",  # Reply: the last event of a run
@@ -42,13 +39,13 @@ class SubAgent:
 
 @dataclass(frozen=True)
 class Waiting:
-    """How many seconds are still waited before a request is tried again, and why; 0 when it is over."""
+    """The seconds until a request is retried, and the reason; 0 when the wait is over."""
 
     seconds: float
     reason: str
 
     def __str__(self) -> str:
-        return f"Trying again in {max(1, round(self.seconds))} s: {self.reason}"
+        return f"Retrying in {max(1, round(self.seconds))} s: {self.reason}"
 
 
 if TYPE_CHECKING:
@@ -62,21 +59,21 @@ else:  # typing_extensions takes 5 ms
 
 @dataclass(frozen=True)
 class AgentEvent(Generic[Kind, Data]):
-    """One thing that has happened. EventKind says of each ``kind`` what its ``data`` is; RunEvent
-    (agent/event_types.py) says it to type checkers. ``path`` holds the sub-agents from the outermost to the
-    one it happened in; it is empty for the run itself."""
+    """One event of a run. EventKind gives the type of ``data`` for each ``kind``; RunEvent
+    (agent/event_types.py) gives it to type checkers. ``path`` lists the sub-agents from the outermost to the
+    one of the event; it is empty for the run itself."""
 
     kind: Kind
     data: Data
     path: tuple[SubAgent, ...] = ()
 
     def within(self, who: SubAgent) -> Self:
-        """The same event as the caller of a sub-agent hears it."""
+        """The same event, as the caller of a sub-agent receives it."""
         return replace(self, path=(who, *self.path))
 
     def to_json(self) -> dict[str, Any]:
-        """The event as an object for one JSON line. Calls are shown without declared secrets; the pieces of
-        a reply (``text``) are as they came, calls among them."""
+        """The event as an object for one JSON line. Calls have no declared secrets; the pieces of a reply
+        (``text``) are unchanged and may contain calls."""
         path = {"path": [vars(who) for who in self.path]} if self.path else {}
         return {"event": self.kind, **path, "data": _plain(self.data)}
 

@@ -1,9 +1,8 @@
 "cognitive-loop: perceive a stimulus, think, act through the door, and recurse on the results until no call is
-left. Knows a Run (agent/run/run.py) and asks the door for everything; it must not run a tool or read a file
-by itself.
+left. Every call passes the door; the loop itself runs no tool and reads no file.
 
-The recursion is a trampoline: a turn returns the Reply, or a Bounce that holds the next stimulus, so that ten
-thousand turns use no more stack than ten."
+The recursion is a trampoline: a turn returns the Reply, or a Bounce with the next stimulus. Ten thousand turns
+use no more stack than ten."
 
 (import
   asyncio [gather]
@@ -27,13 +26,13 @@ thousand turns use no more stack than ten."
 ;; * The trampoline
 
 (defclass [(dataclass :frozen True)] Bounce []
-  "A recursive call of cognitive-loop that is still to be made. Its stimulus is a list of messages
-  #(role text), with the call id as third for the result of a native call, and images as fourth."
+  "A pending recursive call of cognitive-loop. Its stimulus is a tuple of messages #(role text call-id images);
+  the id belongs to the result of a native call, and the last two may be missing."
   #^ tuple messages)
 
 (defn :async run-loop [run [stimulus #()] [checkpoint None]]
   "Drive cognitive-loop from the task, or from a later STIMULUS, to its Reply. CHECKPOINT is called with each
-  next stimulus. Never raises for what a model or a tool does. When events cannot be recorded, the run ends."
+  next stimulus. No error of a model or a tool is raised. The run ends when its events cannot be recorded."
   (setv turn (Bounce (or stimulus #(#("user" run.spec.shown "" run.images)))))
   (with [ended (.traced run)]
     (while (isinstance turn Bounce)
@@ -51,7 +50,7 @@ thousand turns use no more stack than ten."
 ;; * The loop
 
 (defn :async cognitive-loop [stimulus run]
-  "One turn: perceive the stimulus, let the model think, make its calls; their results are the next stimulus."
+  "One turn: perceive the stimulus, let the model think, run its calls; their results are the next stimulus."
   (cond
     run.state.interrupted
       (.end run "interrupted" "The run was interrupted.")
@@ -63,8 +62,8 @@ thousand turns use no more stack than ten."
       (await (act thought run))))
 
 (defn :async perceive [stimulus run]
-  "Append the stimulus, with what is new in the tools and in the memory, to the conversation; nothing said
-  before is ever changed."
+  "Append the stimulus to the conversation, with news of the tools and the memory. Earlier messages are never
+  changed."
   (+= run.state.step 1)
   (+= run.budget.steps-taken 1)
   (for [message (await (with-memory (await (with-tools stimulus.messages run)) run))]
@@ -76,7 +75,7 @@ thousand turns use no more stack than ten."
   #^ str reason)
 
 (defn :async one-thought [stimulus run]
-  "The model's thought upon the stimulus, or the Ending when it cannot think or is interrupted."
+  "The model's Thought about the stimulus, or the Ending if the model failed or the run was interrupted."
   (try
     (setv thought (await (.stoppably run (perceive-and-think stimulus run))))
     (.spend run thought.usage)
@@ -99,7 +98,7 @@ thousand turns use no more stack than ten."
   (.tell run "turn" run.state.step)
   (setv must-answer (or run.state.must-answer (<= run.budget.steps-left 0)))
   (await (ask-within-window run (fn []
-    (setv coach (coach-of run)  ; a cascade's next model may need another
+    (setv coach (coach-of run)  ; the next model of a cascade may need another
           advice (if coach  (.before-turn coach run)  (Advice)))
     (think run.messages run.backend run.door.table
            :dialect run.dialect
@@ -114,7 +113,7 @@ thousand turns use no more stack than ten."
            :schema (when run.output run.output.schema))))))
 
 (defn :async act [thought run]
-  "Make the calls of a thought, those that only read side by side, and conclude the turn."
+  "Run the calls of a thought and conclude the turn. Calls that only read run at the same time."
   (setv reading thought.reading
         own (.sure run reading)
         sure (if (is own None)  run.context.confidence  own)
@@ -132,13 +131,13 @@ thousand turns use no more stack than ten."
     (for [record (await (make-calls group run (.changed run.context :confidence sure)))]
       (.append turn.records
         (replace record :call-id (call-id (get reading.calls (len turn.records))))))
-    (when run.log.broken  ; nothing more is done that cannot be recorded
+    (when run.log.broken  ; without a record nothing more may run
       (raise (StoreError run.log.broken))))
   (conclude turn run))
 
 (defn side-by-side [calls run]
-  "The calls of a reply in groups: those of a group run at once. They are different calls that follow each
-  other and only read; any other call is a group of its own."
+  "The calls of a reply in groups; the calls of a group run at once. A group is a sequence of different calls
+  that only read; any other call is a group of its own."
   (setv groups []  digests #{})
   (for [call calls]
     (setv reads (.may-run-beside run.door call))
@@ -165,7 +164,7 @@ thousand turns use no more stack than ten."
   (setv last (when (not (or run.state.interrupted waiting repeats.stuck run.output)) (last-words turn run))
         stops (and run.stops (or records (and faults turn.display))))
   (when (or run.state.interrupted waiting repeats.stuck last stops)
-    ; The conversation may go on another time: no call in it is left without its result.
+    ; The conversation may be resumed later: each call in it needs its result.
     (for [message told]  (.append run.messages #* message)))
   (cond
     run.state.interrupted  (.end run "interrupted" "The run was interrupted.")
@@ -182,10 +181,10 @@ thousand turns use no more stack than ten."
     True  (complain (empty-reply run) run)))
 
 (defn with-output [turn run]
-  "The Reply with the output of a run, or the complaint about an answer that holds none. Who has answered may
-  call no more: from then on its server sees to it that the answer follows the schema."
+  "The Reply with the output of a run, or the complaint about an answer without one. After an answer the model
+  may not call tools: its server then makes the answer follow the schema."
   (setv call (new-call (CallForm "") #** (.marks run 0 "output"))
-        ; What was recorded counts: another process may not know all that the type checks.
+        ; The recorded fault counts: the type may check less in another process.
         told (.get run.past.faults (key-in call))
         [value fault] (if told  #(None told)  (.read run.output turn.text)))
   (if fault
@@ -196,8 +195,8 @@ thousand turns use no more stack than ten."
       (.end run "done" turn.text None value :reasoning turn.reasoning)))
 
 (defn stopped [record run]
-  "The reason why a run ends at a call that was repeated too often; it is written to the audit too."
-  (setv reason f"The run was stopped: the model made the call {record.shown} again and again.")
+  "The reason why a run ends after a call was repeated too often. It is written to the audit too."
+  (setv reason f"The run was stopped: the model kept repeating the call {record.shown}.")
   (.refuse run.door (new-call record.form #** (.marks run 0 "stop")) run.context "limited" reason)
   reason)
 
@@ -213,8 +212,8 @@ thousand turns use no more stack than ten."
 (setv LONGER "--max-reply-tokens N allows longer ones.")
 
 (defn complain [text run [told #()]]
-  "Tell the model what was wrong with its reply; the run ends when that does not help. TOLD are the results
-  of native calls, each of which needs its own message."
+  "Say to the model what was wrong with its reply; the run ends after too many faults in a row. `told` are the
+  results of native calls: each needs its own message."
   (+= run.state.faults 1)
   (.tell run "fault" text)
   (if (>= run.state.faults run.limits.faults)
@@ -227,8 +226,8 @@ thousand turns use no more stack than ten."
 ;; * The calls
 
 (defn :async make-calls [calls run context]
-  "The records of calls, in their order, that go through the door at the same time. It answers a repeated call
-  with its receipt. After an interrupt it refuses every call."
+  "Run calls through the door at the same time. The result is their records, in order. The door answers a
+  repeated call with its receipt, and refuses every call after an interrupt."
   (setv shown (lfor  call calls  (.shown-form run call.form))
         stopped run.state.interrupted
         most (if stopped  (len calls)  (min (len calls) (max run.budget.calls-left 0))))
@@ -244,4 +243,4 @@ thousand turns use no more stack than ten."
 
 (defn :async over-limit [call run]
   (.refuse run.door call run.context "limited"
-           f"This run has made its {run.budget.calls-taken} calls; answer in plain words."))
+           f"This run has used its {run.budget.calls-taken} calls; answer in plain words."))

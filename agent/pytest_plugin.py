@@ -1,6 +1,6 @@
 """Fixtures for pytest, which finds them by the entry point ``quoth_agent``: agents and contexts for a test.
 
-Loaded in every session of pytest where quoth is installed: it imports nothing of ours before it is used.
+pytest loads this file wherever quoth is installed, so it imports quoth only when a fixture is used.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 def quoth_agent(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Agent]]:
-    """Makes agents whose model gives the replies of the test::
+    """A factory of agents whose model gives the replies of the test::
 
         def test_the_agent(quoth_agent):
             agent = quoth_agent("(double :number 21)", "It is 42.", tools=[double])
             assert agent.run("What is 21 doubled?").text == "It is 42."
 
-    Other arguments are those of ``quoth.Agent``. The workspace is ``tmp_path``, and your own rules, settings
-    and sessions do not count. Each permission is given, unless the test says ``consent=None``."""
+    Other arguments are those of ``quoth.Agent``. The workspace is ``tmp_path``; your own rules, settings and
+    sessions are not read. Every request is allowed, unless the test says ``consent=None``."""
     from quoth.agent.client import Agent
     from quoth.agent.doubles import FakeModel
 

@@ -1,7 +1,4 @@
-"""The result of a run: the Reply and its calls.
-
-Data only; it knows no door, no session and no loop.
-"""
+"""The result of a run: the Reply and its calls. Data only."""
 
 from __future__ import annotations
 
@@ -23,8 +20,8 @@ RunStatus = Literal["done", "failed", "pending", "interrupted"]
 
 @dataclass(frozen=True)
 class CallRecord:
-    """A call of the run and its result; ``shown`` is the form without declared secrets, ``call_id`` the id
-    that the provider gave the call, ``key`` its name within the session, also when it is resumed."""
+    """A call of the run and its result. ``shown`` is the form without declared secrets, ``call_id`` the
+    provider's id of the call, ``key`` its name in the session, which a resumed session keeps."""
 
     form: CallForm
     result: ToolResult
@@ -50,8 +47,8 @@ class CallRecord:
 
 @dataclass(frozen=True)
 class FollowUp:
-    """What a person is told of one call, after the reply: what its body said, or why it failed. ``call`` is
-    the key of the call."""
+    """A message for the person about one call, after the reply: the words of its body, or why it failed.
+    ``call`` is the key of the call."""
 
     call: str
     text: str
@@ -59,16 +56,16 @@ class FollowUp:
 
 @dataclass(frozen=True)
 class WrittenPlan:
-    """A plan of calls that were not made: its ``file``, from the workspace, and how many ``steps`` it has; 0
-    where a person has changed the file since its steps were written."""
+    """A plan of calls that did not run: its ``file``, relative to the workspace, and its number of ``steps``;
+    0 if a person has changed the file since the steps were written."""
 
     file: str
     steps: int
 
 
 class Output(Generic[T]):
-    """Names the type of an answer that is not a class: ``output=Output[int | None]``,
-    ``output=Output[Literal["yes", "no"]]``. For a class it is not needed: ``output=Person``."""
+    """Names the type of an answer if it is not a class: ``output=Output[int | None]``,
+    ``output=Output[Literal["yes", "no"]]``. A class needs no Output: ``output=Person``."""
 
 
 if TYPE_CHECKING:
@@ -81,30 +78,33 @@ else:  # typing_extensions takes 5 ms
 
 @dataclass(frozen=True)
 class Reply(Generic[T_co]):
-    """How a run ended. ``text`` is the answer, or of a run that waits for a person, what waits; it is empty
-    where a reply of calls alone ends the run. ``error`` is the sentence why a run that failed or was
-    interrupted has no answer, or why its end is not on disk. ``output`` is the value in the answer, where
-    the run was to have one of a type. ``messages`` are those to the user that no earlier Reply of the run has
-    told of; in a chat, all. ``unsent`` is the part of ``text`` that the user has not had as a message; None
-    is all of it. ``follow_ups`` are those of all calls in their order, in a chat and where the run ended with
-    its calls. ``spent`` is what it took of its budget, its ``cost`` where that is bounded, and ``left`` what
-    is left of its steps and calls, and of ``tokens``, ``cost`` and ``seconds`` as far as they are bounded; of
-    the user's day under ``today``. ``plan`` is what a run in plan mode has written. ``reasoning`` is what the
-    model thought before its answer, if it marked that as a thought."""
+    """The end of a run.
+
+    ``text``: the answer, or what waits for a person; empty if the last reply had calls only.
+    ``error``: why a failed or interrupted run has no answer, or why its end is not on disk.
+    ``output``: the value in the answer, if the run was asked for one of a type.
+    ``messages``: the messages to the user that no earlier Reply of the run had; in a chat, all.
+    ``unsent``: the part of ``text`` that the user did not get as a message; None means all of it.
+    ``follow_ups``: one of each call, in order, in a chat and if the run ended with its calls.
+    ``spent``: what the run took from its budget; its ``cost`` in US dollars only if that is bounded.
+    ``left``: its remaining steps and calls, and ``tokens``, ``cost`` and ``seconds`` if they are bounded;
+    under ``today``, the rest of the user's day.
+    ``plan``: the plan that a run in plan mode wrote.
+    ``reasoning``: the model's thoughts before its answer, if it marked them as thoughts."""
 
     session: str
     status: RunStatus
     text: str
     calls: tuple[CallRecord, ...] = ()
     usage: Usage = field(default_factory=Usage)
-    steps: int = 0  # those of sub-agents are among them
+    steps: int = 0  # including those of sub-agents
     messages: tuple[str, ...] = ()
     unsent: str | None = None
     follow_ups: tuple[FollowUp, ...] = ()
     error: str = ""
     spent: Mapping[str, Any] = field(default_factory=dict)
     left: Mapping[str, Any] = field(default_factory=dict)
-    output: T_co = None  # type: ignore[assignment]  # a run that was to have none, or did not get to it
+    output: T_co = None  # type: ignore[assignment]  # None if none was asked for or the run did not reach it
     plan: WrittenPlan | None = None
     reasoning: str = ""
 
@@ -115,12 +115,12 @@ class Reply(Generic[T_co]):
 
     @property
     def has_answer(self) -> bool:
-        """Whether there is an answer to show, though the end of the run may not be recorded."""
+        """Whether there is an answer to show, even if the end of the run could not be recorded."""
         return self.ok or (self.status == "failed" and bool(self.text))
 
     @property
     def said(self) -> str:
-        """What a person is shown: the answer, or why there is none."""
+        """The text for a person: the answer, or why there is none."""
         return self.error or self.text
 
     @property
@@ -145,5 +145,5 @@ class Reply(Generic[T_co]):
 
 
 def _rounded(left: Mapping[str, Any]) -> dict[str, Any]:
-    """Seconds and US dollars to as many places as anybody reads."""
+    """The budget with seconds and US dollars rounded for reading."""
     return {name: _rounded(one) if isinstance(one, Mapping) else round(one, 6) for name, one in left.items()}

@@ -1,8 +1,8 @@
 """The table of settings: one row for each. The command line, ``config.hy``, the opening of a session,
 ``resume``, ``replay`` and ``quoth help settings`` are made from it.
 
-A row is a field of CommandSettings. Knows texts only; the fields of an agent that rows name are in
-agent/run/options.py and agent/run/channels.py.
+A row is a field of CommandSettings. The fields of an agent that rows name are in agent/run/options.py and
+agent/run/channels.py.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, Literal, dataclass_transform
 
 from quoth.neuro.backends.providers import specs
 
-# What an option of the command line may be; argparse reports what these complain of.
+# Parsers of option values; argparse reports their errors.
 
 
 def a_name(text: str) -> str:
     try:
         text.encode()
-    except UnicodeEncodeError:  # a command line may contain bytes that are not text
+    except UnicodeEncodeError:  # a command line may contain bytes that are not UTF-8
         raise argparse.ArgumentTypeError(f"UTF-8 text is needed, not {text!a}") from None
     return text
 
@@ -61,7 +61,7 @@ def warmth(text: str) -> float:
 
 
 def key_file(text: str) -> str:
-    if not text.startswith("@"):  # it is not repeated: it may be the key
+    if not text.startswith("@"):  # the message does not repeat the value: it may be the key
         raise argparse.ArgumentTypeError(
             "a key on the command line can be seen by others; name the file that contains it, @FILE, or store"
             " the key: quoth models login PROVIDER"
@@ -74,16 +74,18 @@ def key_file(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What there is to know of a setting beside its name, type, default, flag and help.
+    """The properties of a setting besides its name, type, default, flag and help.
 
-    ``group`` is the group in which help shows it. ``to`` is the field of an agent's options that it fills,
-    ``"model.timeout"``; empty where the command line makes something else of it. ``form`` is how
-    ``config.hy`` says it, ``"timeout"`` or ``"budget :steps"``, and ``check`` names what its value may be
-    there (agent/config/reading.py). ``kept`` is its name in the opening of a session; empty for what a
-    session does not keep (a part of ``services`` is written there by ``HostServices.kept``). ``outside``:
-    an imported session may not choose it, because it runs code, makes rules or names a server.
-    ``replayed``: ``quoth replay`` takes it as it is given, else as the session has it. ``per_run``:
-    ``Agent.run`` can override it."""
+    ``group``: the group in which help shows it.
+    ``to``: the field of an agent's options that it fills, such as ``"model.timeout"``; empty if the command
+    line uses it otherwise.
+    ``form``: its form in ``config.hy``, ``"timeout"`` or ``"budget :steps"``.
+    ``check``: the name of the check of its value there (agent/config/reading.py).
+    ``kept``: its name in the opening of a session; empty if a session does not keep it
+    (``HostServices.kept`` writes a part of ``services`` there).
+    ``outside``: an imported session may not choose it, because it runs code, makes rules or names a server.
+    ``replayed``: ``quoth replay`` takes it from the command line, and without it there from the session.
+    ``per_run``: ``Agent.run`` can override it."""
 
     group: str
     to: str = ""
@@ -96,8 +98,8 @@ class Row:
 
 
 def setting(words: str, help: str, row: Row, **more: Any) -> Any:
-    """Return a dataclass field for a setting. ``words`` are its flag and the name of its value, which ends
-    with ``…`` where the option may be repeated; without a value it is a switch. ``more`` goes to argparse."""
+    """Return a dataclass field for a setting. ``words`` are its flag and the name of its value; ``…`` after
+    the name means that it may be repeated; without a value it is a switch. ``more`` goes to argparse."""
     flag, _, metavar = words.partition(" ")
     if metavar.endswith("…"):
         help, more = f"{help}; may be repeated", {"action": "append", "default": (), **more}
@@ -111,10 +113,10 @@ def setting(words: str, help: str, row: Row, **more: Any) -> Any:
 @dataclass_transform(eq_default=False)
 @dataclass(init=False, repr=False, eq=False)
 class CommandSettings:
-    """Each setting as a command line gives it. One that was not given is None, empty or False.
+    """The settings of a command line. A setting that is not given is None, empty or False.
 
-    All subclasses are dataclasses, and share one ``__init__``: generating one for each would double a
-    command's start time."""
+    All subclasses are dataclasses and share one ``__init__``, because generating one for each would double
+    the start time of a command."""
 
     model: str | None = setting(
         "--model SPEC",
@@ -383,12 +385,12 @@ FLAGS: dict[str, str] = {one.name: one.metadata["flags"][0] for one in fields(Co
 
 
 def is_given(value: Any) -> bool:
-    """Whether a setting has a value: 0 is one, and None, False, an empty text or list is not."""
+    """Whether a setting has a value: 0 is a value; None, False, an empty text or list is not."""
     return value not in (None, "", (), []) and value is not False
 
 
 def filled(given: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """Of settings by name those of one part of an agent's options, ``"model"`` for example, by its fields."""
+    """The settings of one part of an agent's options, such as ``"model"``, by the names of its fields."""
     return {
         row.to.partition(".")[2]: given[name]
         for name, row in ROWS.items()
@@ -425,7 +427,7 @@ def as_org() -> str:
         "#+TITLE: Settings",
         "#+DESCRIPTION: each option of the command line, in config.hy, in Python and in a session",
         "",
-        "A setting comes from the command line, else from the continued session, else from =config.hy=.",
+        "A setting comes from the command line, then from the continued session, then from =config.hy=.",
     ]
     for title in dict.fromkeys(GROUPS.values()):
         lines += ["", f"* {title[:1].upper()}{title[1:]}"]

@@ -1,6 +1,6 @@
 """For users' tests: turns the file of an exported session into a test, and checks a memory store.
 
-Knows replays and the protocol of memory; it needs no test framework, only ``assert``.
+It needs no test framework, only ``assert``.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def replays(
 
     The replies of the model and the results of the calls come from the file: no model, network or tool body
     is used, and nothing is written. The test covers everything in between: the prompts, how replies are read,
-    the calls made, and how the run ends. It fails, with a diff of the forms, when the description or the
-    parameters of a tool change, or the loop does.
+    the calls, and how the run ends. It fails, with a diff of the forms, when the loop changes, or the
+    description or the parameters of a tool.
 
-    ``tools`` are the files or tools that the session had besides the built-in ones, since its file loads no
-    code; ``dialect`` and ``belt`` replace those of the session. Returns the Replay, whose ``notes`` say what
-    was not compared. Raises UsageError for a file that holds no session or was altered."""
-    __tracebackhide__ = True  # what failed is in the words of the failure
+    ``tools`` are the files or tools that the session had besides the built-in ones, because its file loads no
+    code; ``dialect`` and ``belt`` replace those of the session. Returns the Replay; its ``notes`` list the
+    parts that were not compared. Raises UsageError if the file was altered or contains no session."""
+    __tracebackhide__ = True  # the message of the failure says enough
     session, events = session_in_file(Path(file))
     notes: list[str] = []
 

@@ -7,9 +7,7 @@ Names are imported at first use, so that a command starts fast. From Hy:
 
 from __future__ import annotations
 
-TYPE_CHECKING = (
-    False  # what a type checker takes for true; typing itself would be imported before agent/entry.py
-)
+TYPE_CHECKING = False  # type checkers take it for true; importing typing here would delay agent/entry.py
 if TYPE_CHECKING:
     from collections.abc import KeysView
     from typing import Any
@@ -249,7 +247,7 @@ __all__ = sorted([*_HOME_OF, "__version__"])
 
 
 class _Macros(dict):  # type: ignore[type-arg]  # Any is not imported here
-    """The macros for ``(require quoth […])``, loaded when somebody asks for one: Hy costs 30 ms."""
+    """The macros for ``(require quoth […])``, loaded at the first use, because Hy takes 30 ms to import."""
 
     def _load(self) -> None:
         if not super().__len__():

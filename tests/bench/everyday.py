@@ -197,7 +197,7 @@ async def bench(model: str, dialect: str | None, chosen: list[int], show: bool) 
             calls, again = calls + len(reply.calls), again + repeated(reply)
             turns, tokens = turns + reply.steps, tokens + reply.usage.output_tokens
             quoted += person.count
-            stopped += "again and again" in reply.error
+            stopped += "kept repeating" in reply.error
             spoilt, tokens_in = spoilt + changed, tokens_in + reply.usage.input_tokens
             answer = reply.said.replace("\n", " ").replace("|", "/")[:60]
             print(

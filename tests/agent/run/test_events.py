@@ -198,7 +198,7 @@ async def test_a_pause_before_the_next_try_is_told_and_shown_once(tmp_path: Path
     assert [event.data.seconds for event in waited] == [2, 1, 0]
     for event in waited:
         show(event)
-    assert shown.getvalue() == "! Trying again in 2 s: The server limits requests (status 429).\n"
+    assert shown.getvalue() == "! Retrying in 2 s: The server limits requests (status 429).\n"
 
 
 @pytest.mark.parametrize(

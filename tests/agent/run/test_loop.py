@@ -220,7 +220,7 @@ def test_a_call_that_may_be_repeated_ends_the_run_when_it_had_the_same_result_fo
     tmp_path: Path,
 ) -> None:
     told = repeated(tmp_path, *["same"] * 8)
-    assert told.reply.error == f"{THE_RUN_WAS_STOPPED}: the model made the call (probe) again and again."
+    assert told.reply.error == f"{THE_RUN_WAS_STOPPED}: the model kept repeating the call (probe)."
     assert told.statuses == ["ok"] * 4
     said_so = ["its result was the same" in told.shown(turn) for turn in range(1, 5)]
     assert said_so == [False, False, True, True]
@@ -347,7 +347,7 @@ def test_calls_beyond_the_limit_are_limited_and_recorded(tmp_path: Path) -> None
     told = story(tmp_path, many, "Done.", tools=table_of(probe()), limits=RunLimits(calls=3))
     assert told.statuses == ["ok", "ok", "ok", "limited", "limited"]
     assert [(row["status"], row["stage"]) for row in told.rows][3:] == [("limited", "host")] * 2
-    assert "This run has made its 3 calls; answer in plain words." in told.shown(2)
+    assert "This run has used its 3 calls; answer in plain words." in told.shown(2)
 
 
 def test_a_call_that_waits_for_a_person_ends_the_run_as_pending(tmp_path: Path) -> None:

@@ -274,7 +274,7 @@ def test_they_are_options_of_a_command_and_a_session_goes_on_with_them(tmp_path:
         (("--instructions", "@none.txt"), f"{THERE_IS_NO_FILE} none.txt."),
         (
             ("--api-key", "sk-typed"),
-            "a key that is typed can be seen by others; name a file that holds it",
+            "a key on the command line can be seen by others",
         ),
     ],
 )
