@@ -18,8 +18,8 @@ from quoth.tools.text import number_of
 # As they are listed: what everybody needs, what some need, and what is looked up.
 TOPICS = {
     "First": (
-        *("start", "day", "repl", "models", "tools", "policy", "approvals", "programs", "shell", "plans"),
-        *("sessions",),
+        *("start", "tutorial", "day", "repl", "models", "tools", "policy", "approvals", "programs", "shell"),
+        *("plans", "sessions"),
     ),
     "Then": (
         *("lisp", "skills", "web", "python", "emacs", "memory", "reminders", "chat", "machines"),

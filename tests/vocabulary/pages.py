@@ -21,6 +21,7 @@ from pathlib import Path
 
 from commands import quoth
 from screens import Screen
+from servers import redis_program
 
 from quoth.tools.org.edit import escape, unescape
 
@@ -35,6 +36,7 @@ _WAITS = re.compile(rf"(?:\nquoth>|{_QUESTION})$")
 # A command that a shell has to lead: it reads a file, and is written into one, or piped on.
 _LED = re.compile(r"(quoth .+?)(?: < ([\w.-]+))?(?: > ([\w.-]+)|( 2>&1)? \| (.+))?")
 SHOP = ROOT / "plans" / "examples" / "shop"
+_KILL = re.compile(r"\$ kill (-9 )?%(\d)")
 _USES = re.compile(r"^#\+USES: (\S+)$", re.MULTILINE)  # a file of the shop, or * for the whole folder
 
 
@@ -71,6 +73,7 @@ class Names:
         (r"(?<=, )\d+\.\d s\b", "0.1 s"),
         (r"(?<= in )\d+\.\d{3}s\b", "0.001s"),
         (r"(?<=workspaces/shop-)[0-9a-f]{16}", "5d0c4b1a9e7f3826"),
+        (r"(?<=, hash )[0-9a-f]{12}\b", "5d0c4b1a9e7f"),
         (r"(?<=as call )[0-9a-f]{10}\b", "23a396caf7"),
         (r"\b[0-9a-f]{64}\b", "8ebbed846c68bdba…"),
         (r"(?<=, in )\d+ (hours?|minutes?|seconds?|s)(?=\.)", "8 hours"),
@@ -97,7 +100,7 @@ class Names:
 
 
 def _environment(state: Path) -> dict[str, str]:
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([f"{Path(sys.executable).parent}", f"{state.parent / 'bin'}", os.environ["PATH"]])
     own = {"QUOTH_STATE": str(state), "QUOTH_CONFIG": str(state / "config"), "LOGNAME": "ann"}
     return {**os.environ, **own, "PATH": path, "COLUMNS": "100"}
 
@@ -166,6 +169,43 @@ def tangled(topic: str, name: str) -> str:
     return files_of(page(topic))[name]
 
 
+class Job:
+    """A command of a page that runs in the background."""
+
+    def __init__(self, line: str, folder: Path, state: Path, number: int) -> None:
+        self._heard, self._seen = state.parent / f"job{number}", 0
+        with self._heard.open("wb") as heard:
+            self._process = subprocess.Popen(
+                ["sh", "-c", f"exec {line}"], cwd=folder, env=_environment(state),
+                stdin=subprocess.DEVNULL, stdout=heard, stderr=heard, start_new_session=True,
+            )  # fmt: skip
+
+    def says(self, lines: int) -> str:
+        """Its output once it has printed so many lines, or has ended."""
+        deadline = time.monotonic() + 60
+        while self._heard.read_bytes().count(b"\n") < lines and time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                break
+            time.sleep(0.02)
+        return self._more()
+
+    def ended(self, by: int) -> str:
+        """What it printed last, after a signal that ends it."""
+        assert self._process.poll() is None, "it ended before it was killed"
+        os.killpg(self._process.pid, by)
+        self._process.wait(60)
+        return self._more()
+
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            self.ended(signal.SIGKILL)
+
+    def _more(self) -> str:
+        text = self._heard.read_text()
+        more, self._seen = text[self._seen :], len(text)
+        return more
+
+
 class Page:
     """A page while it is executed: its folder and store, its names, and what runs in the background."""
 
@@ -173,7 +213,8 @@ class Page:
         self.folder, self.state = place / "shop", place / "state"
         self.folder.mkdir()
         self.names = Names()
-        self.job: subprocess.Popen[bytes] | None = None
+        self.jobs: list[Job] = []
+        (place / "bin").mkdir()
 
     def typed(self, body: str) -> str:
         """The lines that are typed in a block, each with what it prints now."""
@@ -184,34 +225,14 @@ class Page:
 
     def _command(self, line: str, expected: str) -> str:
         if line.endswith(" &"):
-            out = self._in_background(line[2:-2], expected)
-        elif line == "$ kill -9 %1":
-            assert self.job
-            assert self.job.poll() is None, "it ended before it was killed"
-            os.killpg(self.job.pid, signal.SIGKILL)
-            self.job.wait()
-            out = ""
+            self.jobs.append(Job(line[2:-2], self.folder, self.state, len(self.jobs) + 1))
+            out = self._told(self.jobs[-1].says(expected.count("\n")))
+        elif killed := _KILL.fullmatch(line):
+            job = self.jobs[int(killed[2]) - 1]
+            out = self._told(job.ended(signal.SIGKILL if killed[1] else signal.SIGTERM))
         else:
             out = _run(line[2:], self.folder, self.state, self.names)
         return f"{line}\n{escape(out)}"
-
-    def _in_background(self, line: str, expected: str) -> str:
-        """Start it, and wait until it has said as many lines as the page shows."""
-        heard = self.state.parent / "heard"
-        with heard.open("wb") as said:
-            self.job = subprocess.Popen(
-                ["sh", "-c", f"exec {line}"], cwd=self.folder, env=_environment(self.state),
-                stdin=subprocess.DEVNULL, stdout=said, stderr=said, start_new_session=True,
-            )  # fmt: skip
-            deadline, out = time.monotonic() + 60, ""
-            while (
-                out.count("\n") < expected.count("\n")
-                and time.monotonic() < deadline
-                and self.job.poll() is None
-            ):
-                time.sleep(0.02)
-                out = self._told(heard.read_text())
-        return out
 
     def _at_the_prompt(self, body: str) -> str:
         """The screen of a REPL in which the lines of the block that follow a prompt were typed."""
@@ -246,6 +267,16 @@ class Prompt(Screen):
 def executed(text: str, place: Path) -> str:
     """A page with the real output under every command."""
     page = Page(place)
+    try:
+        return _executed(text, page)
+    finally:
+        for job in page.jobs:
+            job.kill()
+
+
+def _executed(text: str, page: Page) -> str:
+    if "$ redis-server" in text:
+        (page.state.parent / "bin" / "redis-server").symlink_to(redis_program())
     for name in _USES.findall(text):
         if name == "*":
             shutil.copytree(SHOP, page.folder, dirs_exist_ok=True)
