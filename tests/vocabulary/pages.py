@@ -190,11 +190,11 @@ class Job:
         return self._more()
 
     def ended(self, by: int) -> str:
-        """What it printed last, after a signal that ends it."""
+        """What it printed when this signal ended it; a killed one had nothing to say."""
         assert self._process.poll() is None, "it ended before it was killed"
         os.killpg(self._process.pid, by)
         self._process.wait(60)
-        return self._more()
+        return "" if by == signal.SIGKILL else self._more()
 
     def kill(self) -> None:
         if self._process.poll() is None:
