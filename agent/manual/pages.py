@@ -1,6 +1,6 @@
-"""The manual as data: its pages, their sections, and what somebody finds in them by words.
+"""The manual as data: its pages, their sections, and where words are found in them.
 
-Knows the Org text of the pages only; how it is shown on a terminal and who asks are others' work.
+Knows the Org text of the pages only.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from functools import cache, cached_property
 from importlib.resources import files
 
 from quoth.agent.settings import as_org
-from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.text import number_of
 
-# As they are listed: what everybody needs, what some need, and what is looked up.
+# The pages in the order of the list: for everybody, for some, and for reference.
 TOPICS = {
     "First": (
         *("start", "tutorial", "day", "repl", "models", "tools", "policy", "approvals", "programs", "shell"),
@@ -29,21 +27,31 @@ TOPICS = {
 }
 _HEADLINE = re.compile(r"^\*+ (.+)$")
 _BLOCK = re.compile(r"^#\+(begin|end)_\w+", re.IGNORECASE)
-_ENTRY = re.compile(r"^(?:- (.+?) ::|\| (.+?) +\|) ")
+ENTRY = re.compile(r"^(?:- (.+?) ::|\| (.+?) +\|) ")
 
 
 @dataclass(frozen=True)
 class PageSection:
-    """A part of a page: its headline, or "" for what stands before the first one, and its Org text."""
+    """A part of a page: its headline, or "" for the part before the first one, and its Org text."""
 
     topic: str
     title: str
     text: str
 
-    def line_with(self, words: Sequence[str]) -> str:
-        """The first line that has most of the words."""
-        lines = [line.strip() for line in self.text.splitlines() if not line.startswith(("#+", "|-"))]
-        return max(lines, key=lambda line: (_has(_entry(line), words), _how_many(line, words)), default="")
+    @property
+    def name(self) -> tuple[str, ...]:
+        """The words of the headline in small letters."""
+        return words_of(self.title)
+
+    @property
+    def entries(self) -> list[str]:
+        """The terms of its lists, and the first cells of its tables."""
+        return [entry for line in self.text.splitlines() if (entry := _entry(line))]
+
+    @property
+    def command(self) -> str:
+        """The command that shows this section alone."""
+        return " ".join(["quoth help", self.topic, *self.name])
 
 
 @dataclass(frozen=True)
@@ -91,46 +99,33 @@ def pages() -> Mapping[str, Page]:
     }
 
 
+def words_of(text: str) -> tuple[str, ...]:
+    """The words of a text in small letters, without marks."""
+    return tuple(re.findall(r"[\w-]*\w", text.lower()))
+
+
 def look_up(words: Sequence[str]) -> Page | list[PageSection]:
-    """The page, or the sections, that the words name; UsageError if there is none.
+    """The page or the sections that the words name, or no sections.
 
-    A topic alone is its page. Otherwise the sections whose headline, or an entry of which (a term, the first
-    cell of a table) has all the words; else those whose text has them all. A topic before the words is where
-    they are looked for first."""
+    A topic alone is its page. Otherwise sections with these words as their headline or as an entry (a term,
+    the first cell of a table); a topic before the words names the page, whose text is searched too."""
     topic = words[0].lower()
-    if topic in pages() and len(words) == 1:
-        return pages()[topic]
-    inside = topic in pages()
-    searched, rest = ([pages()[topic]], words[1:]) if inside else ([*pages().values()], words)
-    for by in (_by_name, _by_text):
-        if found := [section for page in searched for section in page.sections if by(section, rest)]:
-            return found
-    if inside:
-        return look_up(rest)
-    raise UsageError(
-        f'The manual says nothing about "{" ".join(words)}".{did_you_mean(topic, [*pages()])} '
-        f"It has {number_of(len(pages()), 'page')}: {', '.join(pages())}."
-    )
-
-
-def _by_name(section: PageSection, words: Sequence[str]) -> bool:
-    return any(_has(name, words) for name in (section.title, *map(_entry, section.text.splitlines())))
-
-
-def _by_text(section: PageSection, words: Sequence[str]) -> bool:
-    return _has(section.text, words)
+    if (page := pages().get(topic)) and len(words) == 1:
+        return page
+    searched, rest = ([page], words[1:]) if page else ([*pages().values()], words)
+    sections = [section for one in searched for section in one.sections]
+    wanted = words_of(" ".join(rest))
+    by = [lambda one: one.name == wanted, lambda one: wanted in map(words_of, one.entries)]
+    by += [lambda one: _has(one.title, rest), lambda one: _has(one.text, rest)] if page else []
+    return next((found for fits in by if (found := [one for one in sections if fits(one)])), [])
 
 
 def _entry(line: str) -> str:
     """The term, or the first cell of a table, that a line begins with."""
-    found = _ENTRY.match(line)
+    found = ENTRY.match(line)
     return (found[1] or found[2]) if found else ""
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
-    return _how_many(text, words) == len(words)
-
-
-def _how_many(text: str, words: Sequence[str]) -> int:
     low = text.lower()
-    return sum(word.lower() in low for word in words)
+    return all(word.lower() in low for word in words)

@@ -49,6 +49,12 @@ def shown(text: str, width: int, colour: bool) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n") + "\n"
 
 
+def plain(line: str) -> str:
+    """A line of Org text without its markup."""
+    cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else [line]
+    return _prose("  ".join(filter(None, cells))).plain
+
+
 def _parts(lines: Sequence[str]) -> Iterator[RenderableType]:
     from rich.text import Text
 

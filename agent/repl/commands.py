@@ -96,7 +96,7 @@ def help_(repl: Interpreter, rest: str) -> None:
         return
     from quoth.agent.manual.reading import answer
 
-    repl.tell_drawn(answer(rest.split(), min(shutil.get_terminal_size().columns, 100)))
+    repl.tell_drawn(answer(rest.split(), min(shutil.get_terminal_size().columns, 100), command=",help"))
 
 
 def tools(repl: Interpreter, rest: str) -> None:
