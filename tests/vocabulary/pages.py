@@ -60,7 +60,9 @@ class Names:
     )
     REAL = (
         re.compile(
-            r"(?<=request )[2-9a-z]{5}\b|(?<=quoth approve )[2-9a-z]{5}\b|^[2-9a-z]{5}(?=  \()", re.MULTILINE
+            r"(?<=request )[2-9a-z]{5}\b|(?<=quoth approve )[2-9a-z]{5}\b|^[2-9a-z]{5}(?=  \()"
+            r'|(?<="request": {"id": ")[2-9a-z]{5}\b',
+            re.MULTILINE,
         ),
         re.compile(r"\bs[0-9a-f]{8}\b"),
     )
@@ -69,6 +71,7 @@ class Names:
         (r"\b20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\b", "2026-11-22T09:30:00"),
         (r'(?<="score" )[\d.]+', "1.25"),
         (r" +\d+ ms\b", " 120 ms"),
+        (r"(?m)^20\d\d-\d\d-\d\d(?=  )", "2026-11-22"),
         (r"\[20\d\d-\d\d-\d\d \w{3} \d\d:\d\d\]", "[2026-11-22 Sun 09:30]"),
         (r"(?<=, )\d+\.\d s\b", "0.1 s"),
         (r"(?<= in )\d+\.\d{3}s\b", "0.001s"),

@@ -18,7 +18,8 @@ from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 
-from pages import ROOT, page, tangled
+import pytest
+from pages import ROOT, Names, page, tangled
 from servers import redis_server
 from words import Running, quoth, started
 
@@ -26,6 +27,7 @@ from quoth.agent.cli.machines import WorkerOptions
 from quoth.agent.cli.options import Options
 from quoth.tools.org.edit import unescape
 
+TOPICS = ("machines", "cookbook")
 URL = "redis://127.0.0.1"
 SIGNALS = {"-HUP": signal.SIGHUP, "-9": signal.SIGKILL, "-TERM": signal.SIGTERM}
 # What is different each time, and what stands for it in the manual.
@@ -44,6 +46,7 @@ class Laptop:
     def __init__(self, place: Path, redis: str, stack: ExitStack) -> None:
         self._place, self._redis, self._stack = place, redis, stack
         self._jobs: dict[str, list[Running]] = {"shop": [], "till": []}  # in the background, %1 first
+        self._names = Names()
         for name in ("shop", "till"):
             (place / name).mkdir()
 
@@ -52,7 +55,8 @@ class Laptop:
 
     def type(self, where: str, line: str) -> str:
         """Type a line, and all that is said until the next one."""
-        words, folder = shlex.split(line.replace(URL, self._redis)), self._place / where
+        line = self._names.in_truth(line).replace(URL, self._redis)
+        words, folder = shlex.split(line), self._place / where
         given = {
             "QUOTH_STATE": str(self._place / "state"),
             "QUOTH_CONFIG": str(self._place / "config"),
@@ -90,7 +94,7 @@ class Laptop:
         text = text.replace(str(self._place), "/home/ann")
         for pattern, fixed in PASSING:
             text = re.sub(pattern, fixed, text)
-        return text
+        return self._names.on_the_page(text)
 
 
 def _until(words: str, running: Running) -> str:
@@ -114,21 +118,24 @@ def _played(text: str, laptop: Laptop) -> str:
         told = [f"{line}\n{laptop.type(*line.split('$ ', 1))}" for line in lines]
         return f"#+begin_example\n{''.join(told)}#+end_example\n"
 
+    typed = "".join(re.findall(r"^(?:shop|till)\$ .*", text, re.M))
     for name, body in re.findall(r"^#\+begin_src \w+ :tangle (\S+)\n(.*?)^#\+end_src", text, re.M | re.S):
-        laptop.write(name, unescape(body))
+        if name in typed:
+            laptop.write(name, unescape(body))
     return re.sub(r"^#\+begin_example\n.*?^#\+end_example\n", play, text, flags=re.M | re.S)
 
 
-def _today(place: Path, redis: str) -> str:
+def _today(topic: str, place: Path, redis: str) -> str:
     with ExitStack() as stack:
         laptop = Laptop(place, redis, stack)
         laptop.write("stock.txt", tangled("start", "stock.txt"))
         laptop.write("shop.hy", tangled("tools", "shop.hy"))
-        return _played(page("machines"), laptop)
+        return _played(page(topic), laptop)
 
 
-def test_what_the_manual_shows_of_more_machines_happens(tmp_path: Path, redis: str) -> None:
-    assert _today(tmp_path, redis) == page("machines")
+@pytest.mark.parametrize("topic", TOPICS)
+def test_what_the_manual_shows_of_more_machines_happens(topic: str, tmp_path: Path, redis: str) -> None:
+    assert _today(topic, tmp_path, redis) == page(topic)
 
 
 def test_the_table_of_options_has_each_of_a_worker() -> None:
@@ -139,5 +146,6 @@ def test_the_table_of_options_has_each_of_a_worker() -> None:
 
 
 if __name__ == "__main__" and "--write" in sys.argv:
-    with tempfile.TemporaryDirectory() as place, redis_server() as server:
-        (ROOT / "agent" / "manual" / "machines.org").write_text(_today(Path(place), server))
+    for topic in TOPICS:
+        with tempfile.TemporaryDirectory() as place, redis_server() as server:
+            (ROOT / "agent" / "manual" / f"{topic}.org").write_text(_today(topic, Path(place), server))
