@@ -20,7 +20,7 @@ STOP = frozenset(
     re.findall(
         r"\w+",
         """
-        a about all an and any are as at be been by can could did do does doing for from get give
+        a about after all an and any are as at be been by can could did do does doing for from get give
         given has have how i if in into is it its just like make mean me must my need of off on one
         or our out page please put quoth say see should so some tell that the their them then there
         these they thing this to use used using want was we were what when where which who why will
