@@ -441,5 +441,6 @@ def as_org() -> str:
             said += ["a run can override it"] if row.per_run else []
             said += ["kept in a session"] if row.kept else []
             flag = " ".join(filter(None, [one.metadata["flags"][0], one.metadata.get("metavar")]))
-            lines.append(f"- ={flag}= :: {one.metadata['help']}. {'; '.join(said)}".rstrip(". ") + ".")
+            help = re.sub(r"\S*=\S*", r"~\g<0>~", one.metadata["help"])
+            lines.append(f"- ={flag}= :: {help}. {'; '.join(said)}".rstrip(". ") + ".")
     return "\n".join([*lines, ""])

@@ -71,7 +71,7 @@ def _parts(lines: Sequence[str]) -> Iterator[RenderableType]:
             yield from _block(begin[2], name, unescape("\n".join(lines[at + 1 : end])))
             at = end + 1
         elif headline := _HEADLINE.match(line):
-            yield Text(f"\n{headline[2]}", _HEAD)
+            yield Text("\n", _HEAD).append_text(_prose(headline[2]))
             at += 1
         elif line.startswith("|"):
             rows = _while(lines, at, lambda one: one.startswith("|"))
@@ -95,7 +95,7 @@ def _parts(lines: Sequence[str]) -> Iterator[RenderableType]:
 
 
 def _while(lines: Sequence[str], at: int, holds: Callable[[str], bool]) -> list[str]:
-    """The line and those after it of which something holds."""
+    """The line, and the lines after it while ``holds`` is true of them."""
     stop = next((row for row in range(at + 1, len(lines)) if not holds(lines[row])), len(lines))
     return list(lines[at:stop])
 
@@ -140,7 +140,7 @@ def _table(rows: Iterable[str]) -> RenderableType:
 
 
 def _block(language: str, name: str, text: str) -> Iterator[RenderableType]:
-    """Code and screens, indented and never filled; what is typed in a screen is bold."""
+    """Code and screens, indented and never filled; typed lines of a screen are bold."""
     from rich.syntax import Syntax
     from rich.text import Text
 

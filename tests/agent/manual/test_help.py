@@ -94,6 +94,41 @@ def test_org_is_shown_as_text(org: str, text: str) -> None:
     assert text.strip() in "\n".join(line.rstrip() for line in shown(org, 60, False).splitlines())
 
 
+BLOCKS = re.compile(
+    r"^[ \t]*#\+begin_(\w+).*?^[ \t]*#\+end_\1[ \t]*$", re.MULTILINE | re.DOTALL | re.IGNORECASE
+)
+CODE = re.compile(r"\x1b\[(?:\d+;)*36m.*?\x1b\[0m", re.DOTALL)
+ANSI = re.compile(r"\x1b\[[\d;]*m")
+RENDERED = [("README", README.read_text("utf-8")), *((name, one.text) for name, one in pages().items())]
+
+
+def stray_markers(text: str) -> list[str]:
+    """The words with =, ~ or * in a rendered text, without its blocks and its code. A code that ends too
+    early, as in =f(a="x")=, leaves its last marker."""
+    drawn = shown(BLOCKS.sub("", text), 100, True)
+    return re.findall(r"\S*[=~*]\S*", ANSI.sub("", CODE.sub("", drawn)))
+
+
+@pytest.mark.parametrize(("name", "text"), RENDERED, ids=[name for name, _ in RENDERED])
+def test_a_rendered_page_has_no_broken_markup(name: str, text: str) -> None:
+    assert stray_markers(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'See =f(a="x")= now.',
+        "A =b = c.",
+        "* Head =x\n",
+        "| =a | b |\n",
+        "It is *bold.",
+        '=g(x="a", y="b")= is',
+    ],
+)
+def test_broken_markup_is_found(text: str) -> None:
+    assert stray_markers(text)
+
+
 def test_a_long_line_of_code_is_left_whole() -> None:
     line = "x" * 300
     assert f"    {line}\n" in shown(f"#+begin_src text\n{line}\n#+end_src\n", 60, False)
