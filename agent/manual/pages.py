@@ -23,6 +23,7 @@ TOPICS = {
         *("lisp", "skills", "web", "python", "emacs", "memory", "reminders", "chat", "machines"),
         *("traces", "dialects"),
     ),
+    "Coming from": tuple(f"coming-from-{one}" for one in ("claude-code", "aider", "llm", "gptel")),
     "To look up": ("commands", "settings", "terms", "security", "house"),
 }
 _HEADLINE = re.compile(r"^\*+ (.+)$")

@@ -79,8 +79,9 @@ def _page(page: Page) -> dict[str, str]:
 
 
 def _contents() -> str:
+    widths = {group: max(10, *map(len, names)) for group, names in TOPICS.items()}
     groups = [
-        f"{group}\n" + "".join(f"  {name:<10} {pages()[name].about}\n" for name in names)
+        f"{group}\n" + "".join(f"  {name:<{widths[group]}} {pages()[name].about}\n" for name in names)
         for group, names in TOPICS.items()
     ]
     return "\n".join([*groups, WAYS])

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from quoth.agent.manual.pages import Page, PageSection
+from quoth.agent.manual.pages import TOPICS, Page, PageSection
 
 # Words that say nothing about the subject of a question.
 STOP = frozenset(
@@ -125,7 +125,8 @@ PHRASES = {
 _WORD = re.compile(r"[a-z0-9_.:-]*[a-z0-9_]")
 _WEIGHTS = (6.0, 4.0, 3.0, 1.0)  # of a word in the headline, an entry, the page's title or topic, the text
 _SYNONYM = 0.6  # of what the word itself would count
-_FOR_CONTRIBUTORS = {"house": 0.4}  # pages that seldom answer, and what they count
+# Pages that seldom answer, and what they count.
+_SELDOM = {"house": 0.4, **dict.fromkeys(TOPICS["Coming from"], 0.4)}
 _CLEAR = 1.4  # the first of all is the answer if it scores so many times what the second does
 
 
@@ -172,7 +173,7 @@ def ranked(words: Iterable[str], pages: Iterable[Page]) -> Found:
         ]
         return sum(each) * sum(one > 0 for one in each) / max(len(known), 1)
 
-    part = [_FOR_CONTRIBUTORS.get(section.topic, 1.0) for section in sections]
+    part = [_SELDOM.get(section.topic, 1.0) for section in sections]
     scores = sorted(((part[at] * score(fields), -at) for at, fields in enumerate(texts)), reverse=True)
     best = [(one, sections[-at]) for one, at in scores if one > 0]
     clear = len(best) == 1 or (len(best) > 1 and best[0][0] > _CLEAR * best[1][0])

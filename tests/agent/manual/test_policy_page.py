@@ -4,9 +4,10 @@ example in its tables can be read."""
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
-from pages import page
+from pages import PAGES, page
 
 from quoth.tools.call.call import ROUTES
 from quoth.tools.policy.language import CIRCUMSTANCES, HEADS, PREDICATES, read_orders
@@ -52,3 +53,18 @@ def test_each_rule_can_be_read(form: str) -> None:
 def test_what_the_words_may_be_is_said_in_full() -> None:
     told = {*re.findall(r"=:?([a-z]+)=", page("policy"))}
     assert {*ROUTES, *EFFECTS, *COSTS, *PERS, *BYS} <= told
+
+
+RULES = re.compile(r"~(\((?:allow|ask|deny) .+?\))~(?= )")
+
+
+@pytest.mark.parametrize(
+    "path", [one for one in PAGES if one.stem.startswith("coming-from-")], ids=lambda one: one.stem
+)
+def test_the_rules_of_a_newcomer_can_be_read(path: Path) -> None:
+    for rule in RULES.findall(path.read_text()):
+        assert read_orders(rule, "page").rules
+
+
+def test_the_rules_of_the_newcomers_are_found() -> None:
+    assert len(RULES.findall(page("coming-from-claude-code"))) == 4
