@@ -330,9 +330,10 @@ class Agent:
     audit = _Part[Audit](_inner, "The audit trail: every call and its result.")
     broker = _Part[Broker](_inner, "The requests that wait for a person, and the decisions.")
 
-    def call(self, form: str | CallForm) -> ToolResult:
-        """Run one call through the door, without a model. An unreadable form gives an ``invalid`` result."""
-        return self._wait(self._agent.call(form, route="python"))
+    def call(self, form: str | CallForm, *, user: str = "", key: str = "") -> ToolResult:
+        """Run one call through the door, without a model. An unreadable form gives an ``invalid`` result.
+        ``user`` and ``key`` are as in AsyncAgent.call."""
+        return self._wait(self._agent.call(form, route="python", user=user, key=key))
 
     def eval(self, program: str, *, dry_run: bool | Literal["pure"] = False) -> ToolResult:
         """Run a Lisp program in the sandbox; each of its calls passes the door. See AsyncAgent.eval."""

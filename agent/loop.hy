@@ -55,9 +55,10 @@ use no more stack than ten."
     run.state.interrupted
       (.end run "interrupted" "The run was interrupted.")
     (<= run.budget.steps-left 0)
-      (.end run "failed" f"The run was stopped after {run.budget.steps-taken} steps without an answer.")
+      (.end run "failed" f"The run was stopped after {run.budget.steps-taken} steps without an answer."
+            :reason "max-steps")
     (isinstance (setx thought (await (one-thought stimulus run))) Ending)
-      (.end run thought.status thought.reason)
+      (.end run thought.status thought.text :reason thought.reason)
     True
       (await (act thought run))))
 
@@ -70,9 +71,10 @@ use no more stack than ten."
     (.append run.messages #* message)))
 
 (defclass [(dataclass :frozen True)] Ending []
-  "Why a run ends without an answer."
+  "Why a run ends without an answer: the sentence, and the word of Reply.reason where the status does not say."
   #^ str status
-  #^ str reason)
+  #^ str text
+  (setv #^ (| str None) reason None))
 
 (defn :async one-thought [stimulus run]
   "The model's Thought about the stimulus, or the Ending if the model failed or the run was interrupted."
@@ -84,10 +86,10 @@ use no more stack than ten."
     (.tell-words run thought)
     (.tell run "thought" thought)
     (if (= thought.finish "refused")
-        (Ending "failed" (refused run.backend.name thought.text))
+        (Ending "failed" (refused run.backend.name thought.text) "refused")
         thought)
     (except [error ModelError]
-      (Ending "failed" (str error)))
+      (Ending "failed" (str error) error.ends-with))
     (except [RunStoppedError]
       (when (and run.words (setx tail (.tail run.words)))
         (.tell run "said" tail))
@@ -173,8 +175,8 @@ use no more stack than ten."
     last  (.end run "done" #* last)
     stops  (.end run "done" turn.display)
     records  (do (setv run.state.faults 0) (results told run turn.cut))
-    faults  (complain (.join "\n" (lfor [_ fault] faults fault)) run told)
-    turn.cut  (complain f"Your reply was {turn.cut}. Be brief." run)
+    faults  (complain (.join "\n" (lfor [_ fault] faults fault)) run told turn.cut)
+    turn.cut  (complain f"Your reply was {turn.cut}. Be brief." run :cut turn.cut)
     lesson.complaint  (complain lesson.complaint run)
     (and turn.text run.output)  (with-output turn run)
     turn.text  (.end run "done" (if run.chats  turn.display  turn.text) :reasoning turn.reasoning)
@@ -211,14 +213,15 @@ use no more stack than ten."
 
 (setv LONGER "--max-reply-tokens N allows longer ones.")
 
-(defn complain [text run [told #()]]
+(defn complain [text run [told #()] [cut ""]]
   "Say to the model what was wrong with its reply; the run ends after too many faults in a row. `told` are the
-  results of native calls: each needs its own message."
+  results of native calls: each needs its own message. `cut` says how the reply was cut off, if it was."
   (+= run.state.faults 1)
   (.tell run "fault" text)
   (if (>= run.state.faults run.limits.faults)
       (.end run "failed" (+ f"The run was stopped: {run.state.faults} replies in a row could not be used. "
-                            f"The last fault: {text}" (if (in "by the limit of" text) f" {LONGER}" "")))
+                            f"The last fault: {text}" (if (in "by the limit of" cut) f" {LONGER}" ""))
+            :reason (when cut "max-tokens"))
       (Bounce (if (any (gfor [_ _ id] told id))
                   (tuple told)
                   #(#("user" (complaint text run)))))))

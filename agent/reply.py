@@ -16,6 +16,23 @@ from quoth.tools.registry.parameters import Param
 T = TypeVar("T")
 
 RunStatus = Literal["done", "failed", "pending", "interrupted"]
+# Why a run ended, in a word: protocols of other programs distinguish more than the status does.
+ReplyReason = Literal[
+    "answered",
+    "refused",  # the model refused to answer
+    "max-steps",
+    "max-tokens",  # its replies were cut off at the limit of a reply
+    "budget",  # tokens, cost or seconds of the run, or of its user's day
+    "pending",
+    "cancelled",
+    "failed",
+]
+REASONS: Mapping[RunStatus, ReplyReason] = {
+    "done": "answered",
+    "failed": "failed",
+    "pending": "pending",
+    "interrupted": "cancelled",
+}
 
 
 @dataclass(frozen=True)
@@ -107,6 +124,12 @@ class Reply(Generic[T_co]):
     output: T_co = None  # type: ignore[assignment]  # None if none was asked for or the run did not reach it
     plan: WrittenPlan | None = None
     reasoning: str = ""
+    ended_by: ReplyReason | None = None  # where the status alone does not say why
+
+    @property
+    def reason(self) -> ReplyReason:
+        """Why the run ended, in a word."""
+        return self.ended_by or REASONS[self.status]
 
     @property
     def ok(self) -> bool:
@@ -133,6 +156,7 @@ class Reply(Generic[T_co]):
         return {
             "session": self.session,
             "status": self.status,
+            "reason": self.reason,
             "reply": self.said,
             "calls": [call.to_json() for call in self.calls],
             "usage": usage,

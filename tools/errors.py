@@ -185,12 +185,13 @@ class ToolError(QuothError):
 
 class ToolFailure(Exception):
     """Ends a body, or an inner call of a program, with ``status``; the program may catch it. It is not for
-    users' tools."""
+    users' tools. ``request`` is the id of the request that it waits for, of a pending one."""
 
-    def __init__(self, status: Status, message: str) -> None:
+    def __init__(self, status: Status, message: str, *, request: str = "") -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.request = request
 
 
 class CatalogStale(ToolFailure):

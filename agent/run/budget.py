@@ -199,6 +199,8 @@ LEAST_REPLY = 128  # tokens; a shorter reply is not worth its request, unless no
 class BudgetError(ModelError):
     """A request was not sent, or not waited for, because the budget has no room for it."""
 
+    ends_with = "budget"
+
 
 @dataclass
 class Payment:

@@ -5,6 +5,8 @@ Knows a host; it must not know runs or conversations.
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +21,11 @@ from quoth.tools.call.canonical import as_written, checked
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.errors import InvalidCallError, UsageError
+from quoth.tools.history.event import content_of, read_form
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.limits import changes_nothing
+from quoth.tools.registry.values import encodable
 
 if TYPE_CHECKING:
     from quoth.tools.policy.model import Limit
@@ -39,32 +43,57 @@ class Calls:
         host = self.host
         return host.context(user_message, user=user, knowledge=knowledge, services=services_for(host))
 
-    async def call(self, form: str | CallForm, *, route: Route = "call") -> ToolResult:
-        """One call form through the door, without a model. An unreadable form is an ``invalid`` result."""
+    async def call(
+        self, form: str | CallForm, *, route: Route = "call", user: str = "", key: str = ""
+    ) -> ToolResult:
+        """One call form through the door, without a model. An unreadable form is an ``invalid`` result.
+
+        ``user`` is the principal of the call where that is not the user of the session: rules, quotas and
+        the audit name it. ``key`` is the id that a client gave its request: the same call made again under
+        it returns its receipt, also in another process. Raises UsageError where the key belongs to another
+        call, or the user is not a text."""
         self.host.require_open()
+        if encodable(user) != user:
+            raise UsageError(f"The user {encodable(user)} contains half of a character.")
         if isinstance(form, str):
             try:
                 form = from_model(read_one(form))
             except (ReadError, InvalidCallError) as error:
                 caret = f"\n{error.caret()}" if isinstance(error, ReadError) else ""
-                empty = new_call(CallForm(""), route=route, user=self.host.user, session=self.host.session)
+                user = user or self.host.user
+                empty = new_call(CallForm(""), route=route, user=user, session=self.host.session)
                 with self.host.record.used("call"):
                     return self.host.door.unreadable(empty, self.context(), str(form), f"{error}{caret}")
-        return await self.again(form, route)
+        return await self.again(form, route, self._own_key(form, user, key) if key else "", user)
 
-    async def again(self, form: CallForm, route: Route, key: str = "") -> ToolResult:
+    async def again(self, form: CallForm, route: Route, key: str = "", user: str = "") -> ToolResult:
         """Take a call through the door. With ``key`` an earlier call is resumed."""
         await self.host.renew()
         with self.host.record.used("call"):
-            return await self._recorded_call(form, route, key)
+            return await self._recorded_call(form, route, key, user or self.host.user)
 
-    async def _recorded_call(self, form: CallForm, route: Route, key: str) -> ToolResult:
+    def _own_key(self, form: CallForm, user: str, key: str) -> str:
+        """The key in this session of the call that a client names ``key``. Raises UsageError."""
+        name = "k" + hashlib.sha256(encodable(f"{user or self.host.user}\n{key}").encode()).hexdigest()[:20]
+        sql = "SELECT form FROM events WHERE session = ? AND run = '' AND key = ? AND kind = 'call' LIMIT 1"
+        for (text,) in self.host.store.execute(sql, (self.host.session, name)):
+            with contextlib.suppress(InvalidCallError):  # the door reports it
+                form, _ = checked(self.host.table.get(form.tool), form, self.host.workspace)
+            made = read_form(content_of(text)["form"])
+            if made.digest != form.digest:
+                shown = Redactor.of(made, self.host.table).form
+                raise UsageError(
+                    f"The key {key} belongs to the call {shown}. Give each call a key of its own."
+                )
+        return f"{self.host.session}/{name}"
+
+    async def _recorded_call(self, form: CallForm, route: Route, key: str, user: str) -> ToolResult:
         self.host.record.open(self.host.given)
         marks: dict[str, Any] = {"key": key} if key else {}
-        call = new_call(form, route=route, user=self.host.user, session=self.host.session, **marks)
+        call = new_call(form, route=route, user=user, session=self.host.session, **marks)
         if not key:
             call = replace(call, key=f"{self.host.session}/{call.id}")
-        result = await self.host.door.dispatch(call, self.context())
+        result = await self.host.door.dispatch(call, self.context(user=user))
         if result.audit.get("written") is False:  # it is broken off, and what it replaces still counts
             return result
         if not key and result.status != "pending":

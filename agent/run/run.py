@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast
 
 from quoth.agent.events import AgentEvent, EventKind, Listener, Waiting
-from quoth.agent.reply import CallRecord, FollowUp, Reply, RunStatus
+from quoth.agent.reply import CallRecord, FollowUp, Reply, ReplyReason, RunStatus
 from quoth.agent.run.budget import NO_FUNDS, Budget, Funds, Purse
 from quoth.agent.run.spec import OutputType, RunSpec
 from quoth.agent.session.origins import quoted, stands
@@ -408,6 +408,7 @@ class Run:
         output: Any = None,
         *,
         reasoning: str = "",
+        reason: ReplyReason | None = None,
     ) -> Reply:
         plan, finished = None, not self.log.broken
         if self.parts.planning is not None and finished:
@@ -435,6 +436,7 @@ class Run:
             output=output,
             plan=plan,
             reasoning=reasoning,
+            ended_by=reason,
         )
         if finished:
             otherwise = self.stops and not self.spec.dialect.stops

@@ -162,7 +162,9 @@ class RunTeam:
         if reply.ok:
             return answer_of(run, reply.text)
         waits = reply.status == "pending"
-        raise ToolFailure(STATUS_OF[reply.status], reply.text if waits else answer_of(run, reply.error))
+        request = next((call.result.request for call in reply.calls if call.result.request), "")
+        text = reply.text if waits else answer_of(run, reply.error)
+        raise ToolFailure(STATUS_OF[reply.status], text, request=request if waits else "")
 
     @contextlib.contextmanager
     def _watched(self, run: Run) -> Iterator[None]:

@@ -27,7 +27,10 @@ Why = Literal["", "down", "slow", "limited", "bill", "key", "failed", "garbage"]
 
 class ModelError(QuothError):
     """The model could not answer; the text says why and what to do. ``why`` is empty where the request itself
-    was at fault. ``begun`` says that the model may have written a reply, which then has to be paid."""
+    was at fault. ``begun`` says that the model may have written a reply, which then has to be paid.
+    ``ends_with`` is the reason of a run that it ends (agent/reply.py), where that is not ``failed``."""
+
+    ends_with: str | None = None
 
     def __init__(self, sentence: str, why: Why = "", *, begun: bool = False) -> None:
         super().__init__(sentence)

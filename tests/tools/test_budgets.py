@@ -61,7 +61,7 @@ LINES = {
 FIELDS = 20  # of a record that flows through the product
 WIDE = {  # records with more, each for a reason
     "Call": 23,  # the record of a call
-    "CallState": 26,  # what the stages of the door find out of one call
+    "CallState": 27,  # what the stages of the door find out of one call
     "CognitiveTool": 32,  # the options of def-cognitive-tool
     "CommandSettings": 46,  # a row for each option of the command line
     "Request": 22,  # what a person decides on

@@ -148,6 +148,7 @@ class Verdict:
     each_time: bool = field(default=False, repr=False)
     origin: str = field(default="", compare=False, repr=False)
     told: str = field(default="", compare=False, repr=False)
+    request: str = field(default="", compare=False, repr=False)  # the id of the request that now waits
 
     @property
     def for_model(self) -> str:
@@ -292,8 +293,15 @@ class ToolResult:
     def ok(self) -> bool:
         return self.status == "ok"
 
+    @property
+    def request(self) -> str:
+        """The id of the request that a pending call waits for; of a program with several, the first. Empty
+        for any other call."""
+        return str(self.audit.get("request", ""))
+
     def to_json(self) -> dict[str, Any]:
         said = {name: value for name, value in vars(self).items() if name != "follow_up"}
+        said |= {"request": self.request} if self.request else {}
         return said | {"side_effects": list(self.side_effects), "audit": dict(self.audit)}
 
 

@@ -127,7 +127,7 @@ class Broker(Decisions):
             person = None  # who says yes to all does not know what has happened
         opened = self._open(tool, call, digest, reason, asking=person is not None)
         told = self._told(tool, call, reason)
-        waiting = ask(f"{told} (request {opened})")
+        waiting = _waiting(told, opened)
         self._asked(opened)
         if person is None:
             return waiting
@@ -145,7 +145,7 @@ class Broker(Decisions):
             if (settled := self._settle(tool, call, digest, fact=fact)) is not None:  # elsewhere meanwhile
                 return settled
             if any(one.id == opened for one in self.requests()):  # a rule or an edit that does not fit
-                return ask(f"{told} (request {opened}). {error}")
+                return replace(waiting, reason=f"{waiting.reason}. {error}")
             return deny(str(error))
         return self._settle(tool, call, digest, opened, fact=fact) or waiting
 
@@ -157,7 +157,7 @@ class Broker(Decisions):
             return known
         answer = getattr(self._person, "answer", None)
         opened = self._open(tool, call, digest, QUESTION, asking=answer is not None)
-        waiting = ask(f"{one_line(self._told(tool, call, question.text), 200)} (request {opened})")
+        waiting = _waiting(one_line(self._told(tool, call, question.text), 200), opened)
         self._asked(opened)
         if answer is None:
             return waiting
@@ -462,6 +462,11 @@ class Broker(Decisions):
             if asking:
                 self._asking.add(opened)
         return opened
+
+
+def _waiting(told: str, request: str) -> Verdict:
+    """The verdict on a call whose request is open: its id is in the reason, and by itself."""
+    return replace(ask(f"{told} (request {request})"), request=request)
 
 
 def _undecided(said: Any) -> bool:

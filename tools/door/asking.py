@@ -177,6 +177,7 @@ async def ask_question(door: Parts, state: CallState, question: Question) -> Out
     state.refused = said.kind == "deny"
     if said.kind == "ask":
         state.verdicts["consent"] = said
+        state.request = said.request
         why = said.reason.rstrip(".")
         return Outcome("pending", message=f"{tool.name} waits for a person's answer: {why}.")
     return weigh(state, "consent", said)
@@ -221,6 +222,7 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
             verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; it is run again".lstrip("; "))
     if verdict.kind == "ask":
         state.verdicts["consent"] = verdict
+        state.request = verdict.request
         why = (verdict.reason or reason).rstrip(".")
         return Outcome("pending", message=f"{tool.name} waits for a person's approval: {why}.")
     return weigh(state, "consent", verdict)
@@ -255,6 +257,7 @@ async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> O
     state.context.side_effects.extend(result.side_effects)
     state.said += [result.follow_up] if result.follow_up else []
     if result.status == "pending":
+        state.request = result.request
         door.consent.waits(outer, instead.form)
     tool = state.known_tool
     hide = Redactor(instead.form, tool.params, door.table.secrets, by_looks=False)

@@ -166,6 +166,7 @@ class Inner:
         result = await self._dispatch(inner, around)
         self.effects.extend(result.side_effects)
         state.effects_of_calls += len(result.side_effects)
+        state.request = state.request or result.request
         if result.audit.get("written") is False:
             state.broken = result.message  # whatever the body makes of the error
             raise StoreError(result.message)

@@ -82,6 +82,7 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
             told = "\n".join(state.said) if outcome.status == "ok" else message
             details = state.context.audit.recorded()
             told_of = details | row | ({"room_at": outcome.room_at} if outcome.room_at else {})
+            told_of |= {"request": state.request} if state.request and outcome.status == "pending" else {}
             result = ToolResult(
                 call.id, name, outcome.status, outcome.value, message, effects, told_of, told or None
             )

@@ -331,6 +331,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         within = "in the time that was left to the run" if over else f"within {tool.timeout:g} s"
         return _failed(state, "timeout", f"{tool.name} did not finish {within}.")
     except ToolFailure as failure:
+        state.request = state.request or failure.request
         return _failed(state, failure.status, failure.message)
     except (ToolError, QuothError) as error:
         raise_if_broken(error)

@@ -79,6 +79,7 @@ class CallState:
     effects_of_calls: int = 0  # how many of its effects are those of calls that it has made
     bound: dict[str, str] = field(default_factory=dict)  # what its files must hold, by its approval
     ended: Outcome | None = None  # by a question of its body, even if the body hides that
+    request: str = ""  # the id of the first request that it, or a call it has made, waits for
     waits: bool = False  # its body has ended at a question of its own
     clock: PausableClock = field(default_factory=PausableClock)  # stopped by questions about inner calls
     made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest

@@ -725,7 +725,15 @@ BODIES: list[tuple[Any, str, Any, str]] = [
     (
         lambda: Verdict("deny", "x"),
         "ok",
-        {"kind": "deny", "reason": "x", "rule": "", "each_time": False, "origin": "", "told": ""},
+        {
+            "kind": "deny",
+            "reason": "x",
+            "rule": "",
+            "each_time": False,
+            "origin": "",
+            "told": "",
+            "request": "",
+        },
         "",
     ),
     (lambda: float("nan"), "ok", "nan", ""),
