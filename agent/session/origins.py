@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 
 import hy.models as m
 
-from quoth.tools.call.call import MODEL, PROGRAMS, TYPED, Call, Route, ValueOrigin, new_call
+from quoth.tools.call.call import CLIENTS, MODEL, PROGRAMS, TYPED, Call, Route, ValueOrigin, new_call
 from quoth.tools.call.context import Origins
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.errors import InvalidCallError
@@ -360,13 +360,16 @@ class HostOrigins:
             return MODEL
         origins = self.live(call.session).origins
         around = self._outer(call.parent) if call.parent else None
+        route = call.route
         while around is not None:  # its event may not be written yet
+            route = around.route
             if is_typed(around) and around.route == "flight":
                 origins.hear_plan(around.form, around.run, around.id)
             elif is_typed(around):
                 origins.hear_form(around.form, around.user, around.id)
             around = self._outer(around.parent) if around.parent else None
-        return origins.find(value, call)
+        found = origins.find(value, call)
+        return found._replace(client=route) if route in CLIENTS and found == MODEL else found
 
     def live(self, session: str) -> LiveOrigins:
         """The origins of a session, with all that its transcript holds now. Its texts are known, with their

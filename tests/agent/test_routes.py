@@ -38,7 +38,7 @@ from words import (
 from quoth import ToolOptions
 from quoth.agent.client import AsyncAgent
 from quoth.neuro.prompt.dialects import DIALECTS
-from quoth.tools.call.call import ROUTES, Route
+from quoth.tools.call.call import CLIENTS, ROUTES, TYPED, Route
 from quoth.tools.catalog import publish_catalog
 from quoth.tools.catalog.remote_table import LiveCatalog
 from quoth.tools.consent.requests import Decision
@@ -140,6 +140,16 @@ def python(text: str, *, as_form: bool = False) -> Callable[[World], Awaitable[N
     async def bring(world: World) -> None:
         async with world.agent() as agent:
             await agent.call(form(text) if as_form else text, route="python")
+
+    return bring
+
+
+def client(route: Route, how: str = "call") -> Callable[[World], Awaitable[None]]:
+    """A client program sends it, or a program with it."""
+
+    async def bring(world: World) -> None:
+        async with world.agent() as agent:
+            await getattr(agent, how)(PROBE, route=route)
 
     return bring
 
@@ -333,6 +343,11 @@ WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = 
     "resumed flight plan": (("flight", "program"), resumed_flight),
     "replayed call": (("replay",), replayed),
     "call of another machine": (("remote",), delegated),
+    **{f"call of a client by {route}": ((route,), client(route)) for route in sorted(CLIENTS)},
+    **{
+        f"program of a client by {route}": ((route, "program"), client(route, "eval"))
+        for route in sorted(CLIENTS)
+    },
 }
 
 
@@ -387,6 +402,18 @@ def test_no_route_and_no_dialect_is_without_such_a_test() -> None:
     assert get_args(Route) == ROUTES
     assert set(SPOKEN) == set(DIALECTS)
     assert {status for _, _, status, _ in JUDGED.values()} == {"denied", "ok"}
+
+
+@pytest.mark.parametrize("route", ["python", *sorted(CLIENTS)])
+async def test_what_a_client_sends_counts_as_no_words_of_the_person(tmp_path: Path, route: Route) -> None:
+    (tmp_path / "careful.hy").write_text("(careful)")
+    mail = tool("mail", params={"to": {"type": str, "role": "destination"}}, effects=["net"])
+    options = {"tools": [mail], "policy": tmp_path / "careful.hy", "session": "s"}
+    async with AsyncAgent(**grouped(workspace=tmp_path, model=scripted(), **options)) as agent:
+        result = await agent.call('(mail "x@evil.example")', route=route)
+        words = [one.words for request in agent.broker.requests() for one in request.origins]
+    assert result.status == ("ok" if route in TYPED else "pending")
+    assert words == ([] if route in TYPED else [f"from the client on route {route}"])
 
 
 def test_the_door_refuses_a_route_it_does_not_know() -> None:
@@ -530,7 +557,8 @@ def test_every_route_in_the_sources_is_one_of_the_table() -> None:
     python, lisp = ([path.read_text() for path in sources(suffix)] for suffix in (".py", ".hy"))
     found = {route for text in python if "route" in text for route in routes_in_python(text)}
     found |= {route for text in lisp if "route" in text for route in routes_in_hy(text)}
-    assert found - NO_CALL == set(ROUTES)
+    assert found - NO_CALL <= set(ROUTES)
+    assert set(ROUTES) - found <= CLIENTS  # hosts of quoth may use these
 
 
 @pytest.mark.parametrize(

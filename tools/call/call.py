@@ -31,6 +31,7 @@ class ValueOrigin(NamedTuple):
     in_task: bool = False
     fields: tuple[str, ...] = ()
     text: str = ""
+    client: str = ""  # the route of the client program that sent it, where it was found in no text
 
     @property
     def kind(self) -> OriginKind:
@@ -44,7 +45,8 @@ class ValueOrigin(NamedTuple):
 
     def __str__(self) -> str:
         """About three words for a person: ``in your task``, ``field of search-contacts``."""
-        words = {"task": "in your task", "model": "the model's own"}
+        own = f"from the client on route {self.client}" if self.client else "the model's own"
+        words = {"task": "in your task", "model": own}
         words |= {"field": f"field of {', '.join(self.fields)}", "text": f"in the text of {self.text}"}
         return words[self.kind]
 
@@ -127,9 +129,16 @@ Route = Literal[
     "agent",
     "replay",
     "remote",
+    "acp",
+    "mcp",
+    "serve",
+    "mcp-server",
 ]
 ROUTES: tuple[Route, ...] = get_args(Route)
 TYPED: frozenset[Route] = frozenset({"call", "eval", "repl", "python"})  # of calls that a person typed
+# Routes of other programs: "mcp-server" is what a server asks of us, the others are what a client sends. A model
+# may have written the arguments.
+CLIENTS: frozenset[Route] = frozenset({"acp", "mcp", "serve", "mcp-server"})
 
 
 @dataclass(frozen=True)

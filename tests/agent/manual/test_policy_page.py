@@ -51,7 +51,7 @@ def test_each_rule_can_be_read(form: str) -> None:
 
 
 def test_what_the_words_may_be_is_said_in_full() -> None:
-    told = {*re.findall(r"=:?([a-z]+)=", page("policy"))}
+    told = {*re.findall(r"=:?([a-z-]+)=", page("policy"))}
     assert {*ROUTES, *EFFECTS, *COSTS, *PERS, *BYS} <= told
 
 
