@@ -216,7 +216,7 @@ def test_a_quota_counts_what_is_remembered(here: Path) -> None:
 
 def test_a_dry_run_shows_it_and_remembers_nothing(here: Path) -> None:
     shown = quoth("eval", "--dry-run", FREE, cwd=here).out
-    assert "; allow: it changes memory, as far as the blocks' permissions let it; :memory\n" in shown
+    assert "; allow: it changes memory, within the blocks' permissions; :memory\n" in shown
     assert remembered(here)["free"] == "Begun."
 
 

@@ -307,9 +307,9 @@ def test_a_rule_of_ones_own_says_what_it_leaves_open_too(rule: str, leaves: str)
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ("(allow (save :only :path _))", ":only stands at the end of a call."),
+        ("(allow (save :only :path _))", ":only must be at the end of a call."),
         ("(allow (save :path :only))", ":path has no predicate; _ is any value."),
-        ('(allow (save :path "x" :key "k" :only))', ":key is secret, and a rule is not; write :key _."),
+        ('(allow (save :path "x" :key "k" :only))', ":key is secret, and rules are readable; write :key _."),
     ],
 )
 def test_only_stands_at_the_end_and_is_no_way_to_a_secret(rule: str, said: str) -> None:

@@ -189,9 +189,9 @@ def test_nothing_runs_in_a_project_of_another_user_until_it_is_named(
     said = quoth(*words, cwd=repo / "sub", stdin="")
     assert (said.code, said.out) == (2, "")
     assert said.err == (
-        f"quoth: {repo} may be the root of this project, as it has a .quoth, but {repo}/sub belongs to"
+        f"quoth: {repo} may be the root of this project, because it has a .quoth, but {repo}/sub belongs to"
         ' nobody. Name the workspace: --workspace DIR, in Python workspace="DIR".'
-        f" DIR is {repo}, or . for this folder alone.\n"
+        f" DIR is {repo}, or . for only this folder.\n"
     )
 
 
@@ -200,7 +200,9 @@ def test_a_project_of_root_is_not_passed_over_by_nobody(user: Powerless) -> None
         return  # all is this user's own
     user.of_root = (user.workspace, user.workspace / ".quoth")
     said = user.quoth("call", KEPT, "--yes", inside="sub")
-    assert said.err.startswith(f"quoth: {user.workspace} may be the root of this project, as it has a .quoth")
+    assert said.err.startswith(
+        f"quoth: {user.workspace} may be the root of this project, because it has a .quoth"
+    )
     user.quoth("trust", "--yes", "--workspace", str(user.workspace), inside="sub")
     said = user.quoth("call", KEPT, "--yes", "--workspace", str(user.workspace), inside="sub")
     assert "write-file was denied" in said.err
@@ -219,7 +221,7 @@ def test_a_project_that_cannot_be_searched_stops_the_command(user: Powerless) ->
             said = user.quoth("call", KEPT, "--yes", inside=f"../../../proc/self/fd/{inner}")
     finally:
         os.close(inner)
-    why = f"{user.workspace}/sub cannot be looked at, so the workspace is not known: Permission denied."
+    why = f"{user.workspace}/sub cannot be examined, so the workspace is not known: Permission denied."
     assert said.err.startswith(f"quoth: {why} Name the workspace: ")
 
 
@@ -253,12 +255,12 @@ def test_nothing_runs_past_the_rules_of_the_project(grown: Path) -> None:
     said = quoth("call", KEPT, "--yes", cwd=grown / "sub")
     assert (said.code, said.out) == (2, "")
     assert said.err.endswith(
-        f"quoth: {grown}/sub has sessions of its own, so the rules of the project {grown} would not count"
+        f"quoth: {grown}/sub has its own sessions, so the rules of the project {grown} would not apply"
         " here. To move the sessions to the project: quoth sessions --adopt. To work without its rules:"
         " --workspace .\n"
     )
     said = script(f"from quoth import Agent\nAgent().call({KEPT!r})", cwd=grown / "sub")
-    assert "would not count here" in said.err
+    assert "would not apply here" in said.err
     assert [*grown.rglob("kept")] == []
 
 

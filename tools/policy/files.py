@@ -1,7 +1,4 @@
-"""How policy files are read and trusted.
-
-It knows the language of rules and nothing of calls.
-"""
+"""Reads policy files, and records which of them a person trusts."""
 
 from __future__ import annotations
 
@@ -20,10 +17,8 @@ from quoth.tools.policy.project import OWN_NAME, user_policy, workspace_policy
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import is_missing, private_folder, state_dir
 
-# Records which text of a workspace's own file a person has trusted: its SHA-256, stored in the state
-# folder.
-#
-# It knows no rules. Nothing inside a workspace can reach these records, so a workspace cannot trust itself.
+# Records the trusted text of a workspace's own file: its SHA-256, stored in the state folder. Nothing inside
+# a workspace can reach these records, so a workspace cannot trust itself.
 
 
 def digest_of(data: bytes) -> str:
@@ -32,8 +27,8 @@ def digest_of(data: bytes) -> str:
 
 
 class Trust:
-    """One small file for each workspace whose policy is trusted, or whose file, or files, of another ``kind``
-    are, named by the workspace's real path."""
+    """One small record for each workspace with a trusted policy, or trusted files of another ``kind``, named
+    by the workspace's real path."""
 
     def __init__(self, folder: Path | None = None, kind: str = "") -> None:
         self._folder, self._kind = folder, kind
@@ -46,18 +41,18 @@ class Trust:
         return self.folder / f"{digest_of(os.fsencode(root.resolve()))[:32]}{self._kind}.json"
 
     def trusted(self, root: Path) -> str | None:
-        """The trusted SHA-256 of this workspace's file, or None. Raises UsageError when the record
-        cannot be read."""
+        """The trusted SHA-256 of this workspace's file, or None. Raises UsageError if the record cannot be
+        read."""
         digest = self._record(root, "sha256", str)
         return None if digest is None else str(digest)
 
     def each(self, root: Path) -> dict[str, str]:
         """The trusted SHA-256 of each of several files or folders of this workspace, by name. Raises
-        UsageError when the record cannot be read."""
+        UsageError if the record cannot be read."""
         return {**(self._record(root, "each", dict) or {})}
 
     def _record(self, root: Path, key: str, kind: type) -> Any:
-        """What the record of a workspace says; None where there is none."""
+        """The content of a workspace's record; None if there is none. Raises UsageError."""
         file = self._file(root)
         try:
             said = json.loads(file.read_bytes())[key]
@@ -66,7 +61,7 @@ class Trust:
         except (OSError, ValueError, TypeError, KeyError):
             said = None
         if not isinstance(said, kind):
-            raise UsageError(f"The record of trust {file} cannot be read; remove it and run: quoth trust")
+            raise UsageError(f"The trust record {file} cannot be read; remove it and run: quoth trust")
         return said
 
     def trust(self, root: Path, data: bytes) -> str:
@@ -88,20 +83,20 @@ class Trust:
             private_folder(self.folder)
             replace_file(self._file(root), [json.dumps(record, ensure_ascii=False).encode()], 0o600)
         except OSError as error:
-            raise UsageError(f"The trust cannot be kept in {self.folder}: {error.strerror}.") from None
+            raise UsageError(f"The trust cannot be stored in {self.folder}: {error.strerror}.") from None
 
     def remembers(self, root: Path) -> bool:
-        """Whether there is a record of this workspace, also one that cannot be read."""
+        """Whether there is a record of this workspace, even if it cannot be read."""
         return not is_missing(self._file(root))
 
     def forget(self, root: Path) -> bool:
-        """Remove the trust of this workspace; False when there was none."""
+        """Remove the trust of this workspace; False if there was none. Raises UsageError."""
         try:
             self._file(root).unlink()
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:
-            raise UsageError(f"The trust in {root} cannot be taken back: {error.strerror}.") from None
+            raise UsageError(f"The trust in {root} cannot be revoked: {error.strerror}.") from None
         return True
 
 
@@ -112,8 +107,8 @@ def load_policy(
     root: Path, given: str | Path | None = None, *, shipped: Path | None = None, counted: bool = False
 ) -> RulesPolicy:
     """The policy of a workspace: the user's layer, the workspace's own if it is trusted, the ``given`` file,
-    and one of the files of rules that ship. ``counted`` says that the door counts its quotas and cooldowns.
-    Raises UsageError for a file that cannot be read, or has changed since it was trusted."""
+    and a ``shipped`` file of rules. ``counted``: the door counts its quotas and cooldowns. Raises UsageError
+    for a file that cannot be read, or has changed since it was trusted."""
     layers = _layers_of_user()
     data, notes = trusted_bytes(root, workspace_policy(root), Trust(), "its rules are not kept")
     if data is not None:
@@ -126,8 +121,8 @@ def load_policy(
 
 
 def trusted_bytes(root: Path, own: Path, trust: Trust, so: str) -> tuple[bytes | None, list[str]]:
-    """A workspace's ``own`` file if it is trusted, else None, with a note if it is there. Raises UsageError
-    for one that has changed since it was trusted, or is gone."""
+    """A workspace's ``own`` file if it is trusted; otherwise None, with a note if the file exists. ``so`` is
+    the consequence in the note. Raises UsageError if a trusted file has changed or is gone."""
     trusted = trust.trusted(root)
     if trusted is None:
         note = f"{own} is not trusted, so {so}; read it, then run: quoth trust"
@@ -146,15 +141,15 @@ def layers_to_check(root: Path, given: str | Path | None = None) -> tuple[list[L
         data = read_bytes(own, f"{own} is gone.")
         layers.append(parse_layer("workspace", data, OWN_NAME))
         if Trust().trusted(root) != digest_of(data):
-            notes.append(f"{own} is not trusted as it is; read it, then run: quoth trust")
+            notes.append(f"{own} is not trusted in its present form; read it, then run: quoth trust")
     if given is not None:
         layers.append(read_layer("given", Path(given), str(given)))
     return layers, notes
 
 
 def own_policy(root: Path) -> tuple[Layer, bytes] | None:
-    """A workspace's own policy and its text, trusted or not; None if there is none. Raises UsageError for one
-    that cannot be read."""
+    """A workspace's own policy and its text, trusted or not; None if there is none. Raises UsageError if it
+    cannot be read."""
     own = workspace_policy(root)
     if is_missing(own):
         return None
@@ -168,7 +163,7 @@ def _layers_of_user() -> list[Layer]:
 
 
 def shipped_layer(path: Path) -> Layer:
-    """A file of rules in this package, under its name there."""
+    """A file of rules that ships in this package, under its name there."""
     name = Path("quoth", *path.relative_to(Path(__file__).parents[2]).parts)
     return read_layer("shipped", path, str(name))
 
@@ -204,7 +199,7 @@ def read_bytes(path: Path, missing: str) -> bytes:
 
 
 def at_home(path: Path) -> str:
-    """A path as a person writes it."""
+    """A path as a person writes it, with ``~`` for home."""
     try:
         return f"~/{path.relative_to(Path.home())}"
     except (ValueError, RuntimeError):

@@ -1,18 +1,17 @@
 """The language of policy files: text is parsed into rules, and each rule is compiled to one test of a call.
 
-Nothing in a file is evaluated. This file must not know where policies are, who trusts them, or what a verdict
-leads to; it says only whether a rule matches a call.
+Nothing in a file is evaluated. The result says only whether a rule matches a call.
 
 A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``; all its clauses must match. A
 clause is a call, ``(write-file :path PREDICATE)``, of any tool ``_`` or ``(any-tool :path PREDICATE)``, or a
 circumstance: ``(effects :writes)``, ``(cost :expensive)``, ``(tool P)``, ``(route P)``, ``(user P)``,
 ``(depth > 1)``, ``(confidence < 0.5)``, ``(nested)``, ``(remote)`` for a tool of a worker, ``(remote P)`` for
-one of a catalogue of that name. A deny or ask of effects matches tools that have one of
-them; an allow matches tools that have no other. Arguments are judged as the body gets them: validated, with
+a tool of the catalog of that name. A deny or ask of effects matches tools that have one of these effects; an
+allow matches tools that have no other. Arguments are judged as the body receives them: validated, with
 defaults. A call may end with ``:only``: then all arguments that it does not name must have their defaults.
 
 A test has three results: true, false, or undecided (a number compared with a text, a pattern that takes too
-long, an argument that the named tool does not have, the confidence of a reply that gave none). An undecided
+long, an argument that the named tool does not have, the confidence of a reply without one). An undecided
 test counts as a match of a deny or an ask, and never as a match of an allow, even inside a ``not``. Equality
 of plain data is always decided. A missing argument never satisfies an allow; a rule for any tool matches only
 calls that have the arguments it names.
@@ -51,7 +50,7 @@ from quoth.tools.registry.tool import COSTS, EFFECTS, CognitiveTool
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
 HEADS = (*KINDS, "quota", "cooldown", "careful")
-EXAMPLE = 'a policy is made of rules such as (deny (write-file :path (under "secret")))'
+EXAMPLE = 'a policy contains rules such as (deny (write-file :path (under "secret")))'
 CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "confidence", "nested", "remote")
 
 
@@ -77,7 +76,7 @@ def read_orders(text: str, name: str) -> PolicyFile:
 
 
 class _Clause(NamedTuple):
-    """One clause of a rule, read: its canonical text, and a test of the tool or of the call."""
+    """One parsed clause of a rule: its canonical text, and a test of the tool or of the call."""
 
     text: str
     of_tool: Callable[[CognitiveTool], bool] | None = None
@@ -89,7 +88,7 @@ class _RuleReader(PredicateReader):
 
     def careful(self, form: Any) -> Place:
         if len(form) > 1:
-            raise self.fault(form[1], "(careful) takes nothing; what it should not ask about is an allow.")
+            raise self.fault(form[1], "(careful) takes nothing; an allow exempts calls from it.")
         return self.place(form)
 
     # Rules
@@ -97,7 +96,7 @@ class _RuleReader(PredicateReader):
     def rule(self, form: Any, kind: Any) -> Rule:
         items, why = self._without_why(form)
         if not items:
-            raise self.fault(form, f"This rule is about nothing; ({kind} _) is about every call.")
+            raise self.fault(form, f"This rule matches nothing; write ({kind} _) to match every call.")
         call: Any = None
         clauses: list[_Clause] = []
         equalities: list[Equality | None] = []
@@ -113,7 +112,7 @@ class _RuleReader(PredicateReader):
                 hint = next(
                     filter(None, (did_you_mean(_head(one), CIRCUMSTANCES) for one in (item, call))), ""
                 )
-                raise self.fault(item, f"A rule is about one call; write a rule for each.{hint}")
+                raise self.fault(item, f"A rule has one call; write one rule for each call.{hint}")
         self.origins = []
         tool, arguments, only = (None, {}, False) if call is None else self.call(call)
         missing = False if kind == "allow" or tool is None else None
@@ -134,7 +133,7 @@ class _RuleReader(PredicateReader):
             clauses.append(_Clause(f":{name} {show(wanted)}", test=test))
             compared += self.compared(name, wanted)
             equalities.append(None if any_path else _equality(name, wanted))
-        if only:  # what is named makes it another clause: no rule for :a alone is wider than one for :a :b
+        if only:  # the names are part of the clause: a rule for :a alone is not wider than one for :a :b
             named = " ".join(sorted(arguments))
             clauses.append(_Clause(f":only {named}", test=only_these(frozenset(arguments))))
         texts = {clause.text for clause in clauses} | ({tool} if tool else set())
@@ -186,40 +185,40 @@ class _RuleReader(PredicateReader):
         )
 
     def call(self, item: Any) -> tuple[str | None, dict[str, tuple[Any, Any]], bool]:
-        """The tool's name, for each argument its keyword and its predicate, both unread, and whether it may
-        have no other argument."""
+        """The tool's name; for each argument its keyword and its predicate, both unparsed; and whether other
+        arguments must have their defaults."""
         if item == ANYTHING:
             return None, {}, False
         if not isinstance(item, m.Expression) or not item:
             hint = f"; write ({item})" if isinstance(item, m.Symbol) else ""
-            raise self.fault(item, f"{show(item)} is no call{hint}.")
+            raise self.fault(item, f"{show(item)} is not a call{hint}.")
         if not isinstance(item[0], m.Symbol):
             raise self.fault(item[0], f"A call begins with the name of a tool, not with {show(item[0])}.")
         written = str(item[0])
         name = None if written in ("_", "any-tool") else kebab(written)
         if name is not None and not NAME.match(name):
-            raise self.fault(item[0], f"{written} is no name of a tool.")
+            raise self.fault(item[0], f"{written} is not a valid tool name.")
         if written in PREDICATES:
             about = '(user (not "ann"))' if written not in ORIGINS else f"(any-tool :to ({written}))"
             inside = f"inside a clause, as in {about}"
-            raise self.fault(item[0], f"{written} is a predicate; it stands {inside}.")
+            raise self.fault(item[0], f"{written} is a predicate; write it {inside}.")
         arguments: dict[str, tuple[Any, Any]] = {}
         rest = iter(item[1:])
         for key in rest:
             if not isinstance(key, m.Keyword):
                 hint = did_you_mean(written, CIRCUMSTANCES)
-                raise self.fault(key, f"An argument is named: ({written} :name {show(key)}).{hint}")
+                raise self.fault(key, f"An argument needs its name: ({written} :name {show(key)}).{hint}")
             if key.name == "only" and key is item[-1]:
                 return name, arguments, True
             wanted = next(rest, None)
             if wanted is None or isinstance(wanted, m.Keyword):
                 if key.name == "only":
-                    raise self.fault(key, ":only stands at the end of a call.")
+                    raise self.fault(key, ":only must be at the end of a call.")
                 hint = did_you_mean(written, CIRCUMSTANCES)
                 raise self.fault(key, f":{key.name} has no predicate; _ is any value.{hint}")
             argument = kebab(key.name)
             if argument in arguments:
-                raise self.fault(key, f":{argument} stands twice; write (and … …).")
+                raise self.fault(key, f":{argument} is given twice; write (and … …).")
             arguments[argument] = (key, wanted)
         return name, arguments, False
 
@@ -232,7 +231,7 @@ class _RuleReader(PredicateReader):
         if head == "remote" and not rest:
             return _Clause("(remote)", of_tool=_is_remote)
         if not rest:
-            raise self.fault(item, f"({head}) says nothing; it is written {_SHAPES[head]}.")
+            raise self.fault(item, f"({head}) says nothing; write {_SHAPES[head]}.")
         if head == "confidence":
             self.shares(rest)
         if head in ("depth", "confidence"):
@@ -247,21 +246,21 @@ class _RuleReader(PredicateReader):
         return _Clause(_joined(head, rest), of_tool, _OF_CALL[head](predicate))
 
     def shares(self, nodes: Sequence[Any]) -> None:
-        """Refuse what confidence never is: such a rule looks like protection and is none."""
+        """Refuse values that confidence never has: such a rule looks like protection but has no effect."""
         for node in nodes:
             if isinstance(node, m.Expression):
                 self.shares(node[1:])
             elif not isinstance(node, m.Symbol) and not (
                 isinstance(node, (m.Integer, m.Float)) and 0 <= node <= 1
             ):
-                raise self.fault(node, f"Confidence is a number from 0 to 1, never {show(node)}.")
+                raise self.fault(node, f"Confidence must be a number from 0 to 1, not {show(node)}.")
 
     # Quotas and cooldowns
 
     def quota(self, form: Any) -> Limit:
         tool, count = self._limit(form, "(quota search 3 :per :day)")
         if not isinstance(count, m.Integer) or count < 1:
-            raise self.fault(count, f"A quota is a whole number from 1, not {show(count)}.")
+            raise self.fault(count, f"A quota must be a whole number from 1, not {show(count)}.")
         words: Any = self._words(form, 3, {"per": PERS, "by": BYS})
         if "per" not in words:
             raise self.fault(form, "A quota needs its window: :per :day, or :minute, :hour, :week.")
@@ -270,13 +269,13 @@ class _RuleReader(PredicateReader):
     def cooldown(self, form: Any) -> Limit:
         tool, count = self._limit(form, "(cooldown search 10 :seconds)")
         if not isinstance(count, (m.Integer, m.Float)) or not 0 < count < float("inf"):  # NaN is neither
-            raise self.fault(count, f"A cooldown is a number above 0, not {show(count)}.")
+            raise self.fault(count, f"A cooldown must be a number above 0, not {show(count)}.")
         if len(form) < 4:
             raise self.fault(form, "A cooldown needs its unit: :seconds, :minutes or :hours.")
         unit = self.word(form[3], tuple(UNITS), "(cooldown …)")
         words: Any = self._words(form, 4, {"by": BYS})
         if count > LONGEST / UNITS[unit]:
-            raise self.fault(count, f"A cooldown is at most {LONGEST / UNITS[unit]:,.0f} {unit}.")
+            raise self.fault(count, f"A cooldown can be at most {LONGEST / UNITS[unit]:,.0f} {unit}.")
         return self._counted(form, Cooldown(tool, float(count) * UNITS[unit], **words))
 
     def _counted(self, form: Any, counts: Quota | Cooldown) -> Limit:
@@ -284,11 +283,11 @@ class _RuleReader(PredicateReader):
 
     def _limit(self, form: Any, shape: str) -> tuple[str, Any]:
         if len(form) < 3 or not isinstance(form[1], m.Symbol) or not NAME.match(kebab(str(form[1]))):
-            raise self.fault(form, f"This is written {shape}.")
+            raise self.fault(form, f"Write this as {shape}.")
         return kebab(str(form[1])), form[2]
 
     def _words(self, form: Any, start: int, known: Mapping[str, Sequence[str]]) -> dict[str, str]:
-        """The keywords of a limit, each with a word out of its own set."""
+        """The keywords of a limit, each with a word from its own set."""
         pairs = self.pairs(form, known, start, words=True)
         return {name: self.word(value, known[name], f":{name}") for name, value in pairs}
 
@@ -317,7 +316,7 @@ def _head(item: Any) -> str:
 
 
 def _equality(argument: str, wanted: Any) -> Equality | None:
-    """The texts that a predicate requires an argument, or its first item, to equal one of."""
+    """The texts of which an argument, or its first item, must equal one to satisfy a predicate."""
     first = isinstance(wanted, (m.List, m.Tuple))
     texts = texts_of(wanted[0] if wanted else None) if first else texts_of(wanted)
     return Equality(argument, first, texts) if texts else None
@@ -359,5 +358,5 @@ def _has_effect(words: frozenset[str]) -> Callable[[CognitiveTool], bool]:
 
 
 def _keeps_to(words: frozenset[str]) -> Callable[[CognitiveTool], bool]:
-    """In an allow: the tool has no effect besides these, so that no rule allows what it does not name."""
+    """In an allow: the tool has no effect besides these; an allow never covers an effect it does not name."""
     return lambda tool: words.issuperset(tool.effects)

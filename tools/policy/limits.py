@@ -1,9 +1,8 @@
 """The default policy, by declared effects alone; and limits: cooldowns, daily limits and quotas, counted in
-the store and so across restarts. Their windows and sentences are the same wherever the uses are counted
-(tools/shared/limits.py: in Redis).
+the store and so across restarts. Windows and sentences are the same for uses that are counted in Redis
+(tools/shared/limits.py).
 
-It knows the store and the door's ports; it must not know rules, models or the loop. When a call
-takes a slot, and how long it holds it:
+When a call takes a slot, and how long it keeps it:
 
 - The limits stage reserves a slot for every call of a limited tool, atomically: of concurrent calls, in
   tasks, threads or processes on one store, no more pass than there are slots.
@@ -11,11 +10,11 @@ takes a slot, and how long it holds it:
   releases its slot. While a person is being asked, the slot stays reserved.
 - When the body begins, the call is counted, even if it fails, times out or is cancelled. Calls that do not
   reach the limits stage (unknown, invalid) and refused calls are not counted.
-- A slot whose process died before releasing it stays reserved. Nobody can tell whether the body had begun, so
-  it counts until its day, window or cooldown is over.
-- A slot is written at once and on disk with the record of its call: before a body that does more than read
-  begins, before the result of any other is told.
-- A call that waited in its body and is resumed keeps its slot; it is one call.
+- A slot whose process died before releasing it stays reserved. It is not known whether the body had begun, so
+  the slot counts until its day, window or cooldown is over.
+- A slot is written at once, and is on disk with the record of its call: before the body begins if it does
+  more than read, otherwise before its result is returned.
+- A call that waited in its body and is resumed keeps its slot; it counts as one call.
 - A call counts in the day or window in which its slot was reserved. A cooldown runs from the start of the
   body, or from the reservation while the body has not started.
 
@@ -44,15 +43,13 @@ if TYPE_CHECKING:
 
 
 # The default policy, which judges a call by its tool's declared effects alone.
-#
-# It knows no rules and no files.
 
 
 READING = frozenset({"reads"})
-OWN = frozenset({"reads", "writes", "deletes", "memory", "asks"})  # what is the person's own
-# Silent effects say in their own words why nobody is asked where no rule decides.
+OWN = frozenset({"reads", "writes", "deletes", "memory", "asks"})  # effects on the person's own data
+# Silent effects have sentences that say why no approval is needed if no rule decides.
 SILENT = {
-    "memory": "it changes memory, as far as the blocks' permissions let it",
+    "memory": "it changes memory, within the blocks' permissions",
     "messages": "it sends a message",
     "asks": "it asks the person a question",
 }
@@ -90,12 +87,12 @@ def by_effects(tool: CognitiveTool) -> Verdict:
 
 
 def with_maker(tool: CognitiveTool, reason: str) -> str:
-    """Why a person is asked about a call of this tool, and that it is made elsewhere, if so."""
-    return f"{reason}; a worker of {tool.remote} makes this call" if tool.remote else reason
+    """The reason why a person is asked about a call of this tool; also names the worker that runs it."""
+    return f"{reason}; a worker of {tool.remote} runs this call" if tool.remote else reason
 
 
 def changes_nothing(tool: CognitiveTool) -> bool:
-    """Whether its effects are at most to read and to ask a person: made twice, its call does no harm."""
+    """Whether the tool at most reads and asks a person: running its call twice does no harm."""
     return HARMLESS.issuperset(tool.effects)
 
 
@@ -105,21 +102,21 @@ def is_of_own_files(tool: CognitiveTool) -> bool:
 
 
 def only_reads(tool: CognitiveTool) -> bool:
-    """Whether a dry run may make a call of this tool: it only reads, and is not expensive."""
+    """Whether a dry run may call this tool: it only reads, and is not expensive."""
     return READING.issuperset(tool.effects) and tool.cost != "expensive"
 
 
 class Seen(NamedTuple):
-    """What a rule found: how many uses count, and the time of the one that must leave its window before there
-    is room (None: there is room)."""
+    """The count of one rule: its uses, and the time of the use that must leave the window before there is
+    room (None: there is room)."""
 
     used: int
     leaves: float | None = None
 
 
 class Counted(NamedTuple):
-    """What was counted at one moment: what each rule found, and the slot, if one was reserved. ``held`` says
-    that the call has a slot from before."""
+    """The counts of all rules at one moment, and the slot, if one was reserved. ``held``: the call already
+    has a slot."""
 
     now: float
     seen: Sequence[Seen] = ()
@@ -135,7 +132,7 @@ class _LimitResult(NamedTuple):
 
 
 class CountedLimits(Calendar, ABC):
-    """The door's Limits: rules, windows and sentences, whatever counts the uses.
+    """The door's Limits: rules, windows and sentences, independent of where the uses are counted.
 
     ``rules`` apply in addition to the tools' own ``:cooldown`` and ``:daily-limit``. ``zone`` is the time
     zone of calendar days and of times in messages. Raises UsageError for an unknown zone.
@@ -153,13 +150,13 @@ class CountedLimits(Calendar, ABC):
         one step: no other process counts or reserves in between."""
 
     def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal:
-        """Reserve a slot for the call, or say why there is none."""
+        """Reserve a slot for the call, or return the reason why none is free."""
         rules = self._rules_for(tool)
         if not rules:
             return Reservation()
         counted = self._count(tool.name, call, rules, take=True)
         if counted.held:
-            return Reservation()  # the call that is carried on has its place
+            return Reservation()  # a resumed call has its slot
         found = [self._judge(*one, counted.now) for one in zip(rules, counted.seen, strict=True)]
         full = [one for one in found if one.room_at is not None]
         if full or counted.place is None:
@@ -169,7 +166,7 @@ class CountedLimits(Calendar, ABC):
         return counted.place
 
     def left(self, tool: CognitiveTool, call: Call) -> Sequence[RemainingQuota]:
-        """What each limit leaves for calls like this one: the number left and a text, or a text alone for
+        """The calls like this one that each limit still allows: their number and a text, or only a text for
         a cooldown. It reserves nothing."""
         rules = self._rules_for(tool)
         if not rules:
@@ -209,7 +206,7 @@ class CountedLimits(Calendar, ABC):
 
 
 class StoreLimits(CountedLimits):
-    """Limits counted in a store. ``store`` is opened at the first call of a limited tool; ``clock`` gives
+    """Limits counted in a store. ``store`` is opened at the first call of a limited tool; ``clock`` returns
     seconds since 1970."""
 
     def __init__(
@@ -243,8 +240,8 @@ class StoreLimits(CountedLimits):
         length, count = length_of(rule), count_of(rule)
         if length is None:
             start, before = self.day(now)
-            after = math.nextafter(start, -math.inf)  # midnight itself is of the day it begins
-        else:  # a use stamped further ahead than the window is long comes from a clock that was wrong
+            after = math.nextafter(start, -math.inf)  # midnight itself belongs to the day it begins
+        else:  # a use further in the future than the window is long was stamped by a wrong clock
             after, before = now - length, now + length
         at = "coalesce(begun, at)" if isinstance(rule, Cooldown) else "at"
         who = (whom(rule.by, call),) if rule.by != "all" else ()
@@ -280,7 +277,7 @@ _PERIOD: dict[object, str] = {
     "hour": "within an hour",
     "minute": "within a minute",
 }
-_BY = {"user": "", "session": " in this session", "all": " by everybody"}
+_BY = {"user": "", "session": " in this session", "all": " by all users"}
 _SAME = {"user": " AND user = ?", "session": " AND session = ?", "all": ""}
 
 
@@ -299,7 +296,7 @@ def length_of(rule: Rule) -> float | None:
 
 
 def whom(by: By, call: Call) -> str:
-    """Whose uses a rule counts for a call; empty for everybody's."""
+    """The user or session whose uses a rule counts for a call; empty for all users."""
     return {"user": account_of(call.user), "session": call.session, "all": ""}[by]
 
 

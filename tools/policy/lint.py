@@ -1,7 +1,5 @@
-"""Finds mistakes in a policy: names that do not exist, rules that can never have an effect, and what rules
-about files do not see (parameters that are texts and name files, programs that no boundary confines).
-
-It knows rules and the table; it must not know where the files are, nor judge any call.
+"""Finds mistakes in a policy: names that do not exist, rules that can never have an effect, and file access
+that rules about files do not see (text parameters that name files, programs outside the boundary).
 """
 
 from __future__ import annotations
@@ -37,8 +35,8 @@ NAMES = {"path", "paths", "file", "files", "filename", "folder", "folders", "dir
 
 
 def unseen_paths(tool: CognitiveTool, workspace: Workspace) -> Iterator[str]:
-    """A sentence for each parameter of a user's tool that is a text and seems to name files: by its name, or
-    because an example gives it one that is there."""
+    """A sentence for each text parameter of a user's tool that seems to name files: by its name, or because
+    an example gives it the name of an existing file."""
     if tool.ships or tool.remote:
         return
     for param in tool.params:
@@ -52,7 +50,7 @@ def unseen_paths(tool: CognitiveTool, workspace: Workspace) -> Iterator[str]:
 
 
 def unconfined(tool: CognitiveTool, layers: Iterable[Layer]) -> Iterator[str]:
-    """A sentence where a user's tool runs programs, which see the files that a rule forbids reading."""
+    """A sentence if a user's tool runs programs, which see files that a rule forbids reading."""
     if tool.ships or tool.remote or "runs" not in tool.effects:
         return
     for rule in (rule for layer in layers for rule in layer.orders.rules):
@@ -65,13 +63,13 @@ def unconfined(tool: CognitiveTool, layers: Iterable[Layer]) -> Iterator[str]:
 
 
 def _is_text(param: Param) -> bool:
-    """Whether its values are texts, or lists of them, and it declares no path and no choices."""
+    """Whether a parameter's values are texts or lists of texts, without a path type or choices."""
     kinds = {param.type, *typing.get_args(param.type)}
     return str in kinds and not param.holds_paths and not param.choices
 
 
 def _is_there(workspace: Workspace, value: object) -> bool:
-    """Whether a value names something of the workspace, or below it."""
+    """Whether a value names an existing file or folder in the workspace."""
     for text in paths_in(value):
         try:
             real = workspace.locate(text)
@@ -120,8 +118,8 @@ class LintFinding:
 
 
 def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = None) -> list[LintFinding]:
-    """All findings, file by file, in the order of their lines. Rules are compared within one file only,
-    because one layer may tighten another."""
+    """All findings, sorted by file and line. Rules are compared only within one file, because one layer may
+    tighten another."""
     found: list[LintFinding] = []
     for layer in policy.layers:
         mine = [*_names(layer, table), *_types(layer, table), *_never_matter(layer)]
@@ -163,7 +161,7 @@ def _names(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
 
 
 def _types(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
-    """Arguments compared with what they can never be: such a rule looks like protection and is none."""
+    """Arguments compared with values they never have: such a rule looks like protection but has no effect."""
     for rule in layer.orders.rules:
         if rule.tool is None or rule.tool not in table:
             continue
@@ -187,24 +185,24 @@ _NEVER = {"text": (int, float, bool, list, dict), "list": (str, int, float, bool
 
 
 def _catalogues(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
-    """Rules about remote tools that fit none."""
+    """Rules about remote tools that match none."""
     known = {tool.remote for tool in table if tool.remote}
     for rule in layer.orders.rules:
         about = any(clause.startswith("(remote") for clause in rule.clauses)
         if about and rule.tool in table and not table.get(rule.tool or "").remote:
-            message = f"{rule.tool} is no tool of a worker, so (remote) never fits a call of it."
+            message = f"{rule.tool} is not a tool of a worker, so (remote) never matches its calls."
             yield LintFinding("cannot-hold", rule.place, message)
         for one in rule.compared if known else ():
             if one.argument == "(remote)" and one.how == "=" and one.text not in known:
                 hint = did_you_mean(one.text, sorted(known), "There is")
-                message = f"No tool is of a catalogue named {one.text}.{hint}"
+                message = f"No tool comes from a catalog named {one.text}.{hint}"
                 yield LintFinding("unknown-catalogue", one.place, message)
 
 
 def _origins(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
-    """What is asked of origins and cannot hold, or holds of more than it seems to."""
+    """Origin predicates that can never match, or match more than they seem to."""
     for place in layer.orders.careful[1:]:
-        yield LintFinding("duplicate", place, f"(careful) stands at {layer.orders.careful[0]} already.")
+        yield LintFinding("duplicate", place, f"(careful) is already given at {layer.orders.careful[0]}.")
     for rule in layer.orders.rules:
         known = table.get(rule.tool).params if rule.tool and rule.tool in table else ()
         params = {param.name: param for param in known}
@@ -214,21 +212,19 @@ def _origins(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
                     message = f"There is no tool named {tool}.{did_you_mean(tool, table.names())}"
                     yield LintFinding("unknown-tool", place, message)
                 elif table.get(tool).texts is True:
-                    message = f"What {tool} returns is free text, so no value is a field of it."
+                    message = f"{tool} returns free text, so no value is a field of its result."
                     yield LintFinding("cannot-hold", place, message)
             param = params.get(test.argument)
             if param is not None and param.type is bool:
-                message = f":{param.name} of {rule.tool} is bool, which comes from nowhere."
+                message = f":{param.name} of {rule.tool} is bool, and a bool has no origin."
                 yield LintFinding("mismatch", test.place, message)
             of_all_links = "links" in test.around and not {"not", "any"}.intersection(test.around)
             if of_all_links and test.head in ("in-text", "made-up") and rule.kind != "allow":
-                message = (
-                    "A text without a link fits this, too; write (not (links (or (in-task) (in-field))))."
-                )
+                message = "A text without a link matches, too; write (not (links (or (in-task) (in-field))))."
                 yield LintFinding("cannot-hold", test.place, message)
 
 
-# Patterns of spellings that no path has once it is resolved: relative to the workspace, without these.
+# Spellings that a resolved path never has: it is relative to the workspace, without any of these.
 _NEVER_SPELT = re.compile(
     r"""
     \A\^(?:\\\./|/|~)     # ^./  ^/  ^~
@@ -240,7 +236,7 @@ _NEVER_SPELT = re.compile(
 
 
 def _paths(layer: Layer, table: ToolTable, workspace: Workspace) -> Iterator[LintFinding]:
-    """Paths compared in a way that cannot hold what it seems to hold."""
+    """Paths compared by predicates that cannot match what they seem to match."""
     for rule in layer.orders.rules:
         if rule.tool is not None and rule.tool not in table:
             continue
@@ -261,29 +257,27 @@ def _path_fault(rule: Rule, one: Compared, table: ToolTable, workspace: Workspac
             if one.how == "under" or not (_may_be_text(param) and is_path(param.name, "x")):
                 return ""
             return (
-                f":{param.name} of {tool.name} is a text, so that another spelling of the same path passes"
-                " this rule; give it :type path where the tool is defined, or write (under …) in the rule."
+                f":{param.name} of {tool.name} is a text, so another spelling of the same path passes this"
+                " rule; give it :type path in the tool's definition, or write (under …) in the rule."
             )
     elif one.argument != ANY_PATH:
         return ""
     if one.how == "matches":
         if "|" not in one.text and _NEVER_SPELT.search(one.text):
             return (
-                "This pattern fits no path as rules see it: relative to the workspace, such as src/a.txt,"
-                " without ./, ../, // and a slash at its end."
+                "This pattern matches no path: rules see paths relative to the workspace, such as src/a.txt,"
+                " without ./, ../, // or a slash at the end."
             )
         return ""
     try:
         real = workspace.locate(one.text)
         if _GLOB.search(one.text) and not real.exists():
             pattern = print_string(_as_pattern(one.text))
-            return (
-                f"{one.text} is compared as a name, in which * and ? mean nothing; write (matches {pattern})."
-            )
+            return f"{one.text} is compared literally: * and ? have no meaning; write (matches {pattern})."
     except (ToolError, OSError) as error:
         return str(error)
     if not workspace.holds(real):
-        return f"{one.text} leads out of the workspace, where no tool that ships goes."
+        return f"{one.text} is outside the workspace, which the tools that ship never leave."
     return ""
 
 
@@ -291,7 +285,7 @@ _GLOB = re.compile(r"[*?]")
 
 
 def _as_pattern(glob: str) -> str:
-    """The regular expression that finds what a pattern of a shell names."""
+    """A shell pattern as a regular expression."""
     parts = re.split(r"(\*\*/?|\*|\?)", glob.removeprefix("**/"))
     signs = {"*": "[^/]*", "?": "[^/]", "**": ".*", "**/": "(.*/)?"}
     found = "".join(signs.get(part) or re.escape(part) for part in parts)
@@ -309,7 +303,7 @@ _WHOLE_HOST = re.compile(
 
 
 def _addresses(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
-    """Addresses of the web compared in a way that holds less, or allows more, than it seems to."""
+    """Web addresses compared by predicates that deny less, or allow more, than they seem to."""
     for rule in layer.orders.rules:
         for one in rule.compared:
             if one.argument != URL or (
@@ -318,8 +312,7 @@ def _addresses(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
                 continue
             if one.how == "matches" and rule.kind == "allow" and not _WHOLE_HOST.match(one.text):
                 message = (
-                    "An address of any server may contain what this pattern finds; name the server:"
-                    ' (host "example.org").'
+                    'An address of any server may match this pattern; name the server: (host "example.org").'
                 )
                 yield LintFinding("too-wide", one.place, message)
             elif one.how == "=" and (server := _server_of(one.text)):
@@ -329,7 +322,7 @@ def _addresses(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
 
 
 def _server_of(text: str) -> str:
-    """The server that a text names which is no address itself; empty for an address."""
+    """The server that a text names without being an address; empty for an address."""
     from quoth.tools.policy.urls import read_pattern  # here: few policies are about addresses
 
     bare = text.partition("://")[2] or text.removeprefix("//")
@@ -342,16 +335,16 @@ def _server_of(text: str) -> str:
     return bare.partition("/")[0]
 
 
-# Programs that run what some of their arguments name, besides those of predicate_reader.py.
+# Programs that run a program named by their arguments, besides the wrappers of predicate_reader.py.
 _RUN_MORE = frozenset(
     ("git", "make", "tar", "rsync", "vim", "vi", "man", "less", "npm", "yarn", "pnpm", "pip", "hg", "svn")
 )
 _THEN_RUN = ("run", "exec")  # commands of wrappers: uv run, docker exec
-_SEARCHES = ("find", "fd", "xargs", "parallel")  # what they run stands behind any word
+_SEARCHES = ("find", "fd", "xargs", "parallel")  # the program they run may follow any word
 
 
 def _programs(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
-    """Allows of programs that run any other, and programs that are none."""
+    """Allows of programs that run any other program, and texts that are not the name of a program."""
     for rule in layer.orders.rules:
         about = [tool for tool in table if rule.tool in (None, tool.name) and "runs" in tool.effects]
         if not about:
@@ -360,7 +353,7 @@ def _programs(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
         for word in sorted(word for vector in vectors for word in texts_of(vector[0])):
             if " " in word and rule.kind != "allow":
                 write = f"[{' '.join(map(print_string, word.split()))} ...]"
-                message = f"{print_string(word)} is compared with the name of a program alone; write {write}."
+                message = f"{print_string(word)} is compared with the program's name only; write {write}."
                 yield LintFinding("cannot-hold", rule.place, message)
         if rule.kind != "allow":
             continue
@@ -379,7 +372,7 @@ def _programs(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
 
 
 def _runs_any_shell(rule: Rule, tool: CognitiveTool) -> bool:
-    """Whether an allow that names arguments, but neither any nor the name of a program, allows a shell."""
+    """Whether an allow that names arguments, but no program, allows a shell."""
     named = [
         param.name for param in tool.params if param.name in rule.arguments and param.name not in rule.open
     ]
@@ -394,7 +387,7 @@ _SHELLS = (["sh", "-c", "x"], ["bash", "-c", "x"], ["python3", "-c", "x"], ["env
 
 
 def _vectors(node: Any) -> Iterator[Any]:
-    """The lists in a form that stand for vectors of arguments."""
+    """The lists in a form that represent argument vectors."""
     if isinstance(node, m.List):
         if node:
             yield node
@@ -404,7 +397,7 @@ def _vectors(node: Any) -> Iterator[Any]:
 
 
 def _runs_anything(name: str, rest: Sequence[Any]) -> bool:
-    """Whether a program with such arguments, some of them left open, may run any other program."""
+    """Whether a program with these arguments, some of them left open, may run any other program."""
     known = [min(texts_of(item), default="") for item in rest]
     words = list(takewhile(bool, known))
     if len(words) == len(rest):
@@ -430,7 +423,7 @@ def _never_matter(layer: Layer) -> Iterator[LintFinding]:
     rules = layer.orders.rules
     for number, rule in enumerate(rules):
         if layer.ignores(rule):
-            message = "A workspace's own policy may only tighten; this allow is passed over."
+            message = "A workspace's own policy may only tighten; this allow is ignored."
             yield LintFinding("ignored", rule.place, message)
             continue
         if finding := _shadow(rule, number, rules):
@@ -438,7 +431,7 @@ def _never_matter(layer: Layer) -> Iterator[LintFinding]:
 
 
 def _shadow(rule: Rule, number: int, rules: tuple[Rule, ...]) -> LintFinding | None:
-    """Why a rule can never matter: another says the same, or says something as strong of more calls."""
+    """Why a rule never has an effect: another rule is equal, or is as strong and covers more calls."""
     strength = KINDS.index(rule.kind)
     same: Rule | None = None
     wider: Rule | None = None
@@ -451,11 +444,11 @@ def _shadow(rule: Rule, number: int, rules: tuple[Rule, ...]) -> LintFinding | N
         else:
             wider = wider or other
     if same is not None and same.kind == rule.kind:
-        return LintFinding("duplicate", rule.place, f"This rule stands at {same.place} already.")
+        return LintFinding("duplicate", rule.place, f"This rule is already given at {same.place}.")
     if same is not None:
-        message = f"This {rule.kind} never matters: {same.place} {VERBS[same.kind]} the same calls."
+        message = f"This {rule.kind} has no effect: {same.place} {VERBS[same.kind]} the same calls."
         return LintFinding("conflict", rule.place, message)
     if wider is not None:
-        message = f"This {rule.kind} never matters: {wider.place} {VERBS[wider.kind]} these calls and more."
+        message = f"This {rule.kind} has no effect: {wider.place} {VERBS[wider.kind]} these calls and more."
         return LintFinding("dead", rule.place, message)
     return None

@@ -1,7 +1,5 @@
 """Rules, quotas and cooldowns as data; also whether a call writes a file that other programs obey, which an
-allow has to name.
-
-It knows neither how rules are written nor what they lead to.
+allow must name.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ FROM_TOP = Elsewhere("/")  # for rules that name absolute paths
 
 
 class Obeyed(NamedTuple):
-    """A path that a call writes, the number of its part that has other programs obey the file, and why."""
+    """A path that a call writes, the index of the part by which other programs obey the file, and why."""
 
     path: WorkspacePath
     number: int
@@ -37,7 +35,7 @@ class Obeyed(NamedTuple):
 
 
 def obeyed_in(args: Mapping[str, Any], facts: EvaluationContext) -> Iterator[Obeyed]:
-    """The paths of a call that others obey, once for each part that has them do so."""
+    """The paths of a call that other programs obey, once for each part that is a reason."""
     if WRITING.isdisjoint(facts.tool.effects):
         return
     for path in paths_of(facts.tool, args):
@@ -50,7 +48,7 @@ def obeyed_in(args: Mapping[str, Any], facts: EvaluationContext) -> Iterator[Obe
         for number in obeyed_parts(place.parts):
             yield Obeyed(path, number, f"other programs obey {file_name(place.parts[number])}")
         if folder := repository_made(facts.workspace.root, place.parts):
-            why = f"git runs what the settings of {folder} say, and {file_name(path)} makes it a repository"
+            why = f"{file_name(path)} makes {folder} a repository, and git runs commands from its settings"
             yield Obeyed(path, len(place.parts) - 1, why)
 
 
@@ -59,8 +57,8 @@ def names_all(
     args: Mapping[str, Any],
     facts: EvaluationContext,
 ) -> bool:
-    """Whether an allow that matches a call names each part that has others obey a file: it would not match
-    if the part had another name with the same ending. Links are not followed: a model may have made one."""
+    """Whether an allow that matches a call names each part by which other programs obey a file: it would not
+    match another name with the same ending. Links are not followed: a model may have created one."""
 
     def fits(path: WorkspacePath, other: str, workspace: Workspace) -> bool:
         instead = {name: _with(value, path, WorkspacePath(other)) for name, value in args.items()}
@@ -80,7 +78,7 @@ def names_all(
 
 
 def _another(part: str) -> str:
-    """Another name that ends likewise, unless its ending is what others obey."""
+    """Another name with the same ending, unless other programs obey the file because of its ending."""
     ending = PurePath(part).suffix
     if part.startswith("."):
         return f".{UNNAMED}{ending}"
@@ -97,9 +95,9 @@ def _with(value: Any, path: WorkspacePath, other: WorkspacePath) -> Any:
     return value
 
 
-CAREFUL = "(careful)"  # what is done where no rule decides, if a file says so
+CAREFUL = "(careful)"  # how calls are judged if no rule decides and a file says so
 Kind = Literal["deny", "ask", "allow"]
-KINDS: tuple[Kind, ...] = ("deny", "ask", "allow")  # the stronger first
+KINDS: tuple[Kind, ...] = ("deny", "ask", "allow")  # the strongest first
 
 
 class Equality(NamedTuple):
@@ -121,7 +119,7 @@ class Compared(NamedTuple):
 
 
 class OriginTest(NamedTuple):
-    """A predicate in a rule about where a value comes from: its head, the tools that ``in-field`` names, and
+    """A predicate in a rule about the origin of a value: its head, the tools that ``in-field`` names, and
     the heads of the predicates around it."""
 
     argument: str
@@ -135,7 +133,7 @@ class OriginTest(NamedTuple):
 class Rule:
     """One rule. ``text`` is the rule as written, on one line; ``clauses`` are the canonical texts of its
     clauses. ``tool`` is None for a rule about any tool. With ``only`` it matches calls whose other
-    arguments have their defaults. ``open`` are the arguments that it names but accepts with any value."""
+    arguments have their defaults. ``open`` are the arguments that it names and accepts with any value."""
 
     kind: Kind
     text: str
@@ -158,7 +156,7 @@ class Rule:
         return (self.tool is None or self.tool == tool.name) and all(fits(tool) for fits in self._of_tool)
 
     def test(self, args: Mapping[str, Any], facts: EvaluationContext) -> Truth:
-        """Whether the rule matches a call of a tool that it concerns; None when that is undecided."""
+        """Whether the rule matches a call of a tool that it concerns; None if undecided."""
         truth = self._test(args, facts)
         if truth is False or self.kind != "allow":
             return truth
@@ -170,9 +168,9 @@ class Rule:
         return truth if names_all(self._test, args, facts) else False
 
     def _bound(self, tool: CognitiveTool) -> Iterator[Param]:
-        """The parameters that an allow does not name and covers with their defaults only: those that are
-        ``named``; of an allow of the arguments of a program also all that may change what is run: its folder,
-        its input, and whether it stays."""
+        """The parameters that an allow does not name, and covers only with their defaults: parameters that
+        must be ``named``. For an allow of a program's arguments, also the parameters that may change its
+        effect: its folder, its input, and whether it stays in the background."""
         of_program = "runs" in tool.effects and any(
             typing.get_origin(param.type) is list and param.name in self.arguments for param in tool.params
         )
@@ -191,8 +189,8 @@ PERS = ("minute", "hour", "day", "week")
 
 @dataclass(frozen=True)
 class Limit:
-    """``(quota research 3 :per :day :by :user)``: the most calls of a tool in each window, per user, per
-    session, or in total; or ``(cooldown search 10 :seconds)``: the least time between two calls."""
+    """``(quota research 3 :per :day :by :user)``: the maximum calls of a tool in each window, per user, per
+    session, or in total; or ``(cooldown search 10 :seconds)``: the minimum time between two calls."""
 
     counts: Quota | Cooldown
     text: str = field(compare=False)

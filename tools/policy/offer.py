@@ -1,7 +1,7 @@
-"""What the rules deny whatever the arguments of a call: a model is not shown such a tool, and a worker lets
-no user call it whom the rules, or its option ``--allow``, leave out.
+"""Tools that the rules deny for all arguments: a model is not shown them, and a worker lets only the users
+call them whom the rules, or its option ``--allow``, name.
 
-It decides only what is shown; a call of a tool that is hidden meets the door, as any other call does.
+Hiding a tool changes only the tool list; a call of a hidden tool meets the door like any other call.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from quoth.tools.registry.parameters import NAME
 from quoth.tools.registry.table import EVERYBODY, CognitiveTool, ToolTable
 from quoth.tools.registry.values import UNKNOWN
 
-ALL_SPEAKERS = ""  # for a conversation of several users: what is denied to each of them
-NOWHERE = Workspace("/")  # no file is looked at, for no path is known
-INNER = ("program", "tool", "agent")  # the routes of the calls that are nested in others
+ALL_SPEAKERS = ""  # a conversation of several users: only tools denied to all of them are hidden
+NOWHERE = Workspace("/")  # a placeholder: no path is known, so no file is read
+INNER = ("program", "tool", "agent")  # the routes of nested calls
 
 
 def offered(table: ToolTable, policy: RulesPolicy, user: str, routes: Sequence[str] = ()) -> ToolTable:
-    """The table, hiding the tools that this user cannot call by any of the routes; without routes, by any at
-    all. It is the very table where there are none of them."""
+    """The table without the tools that this user cannot call by any of the routes (none given: by any route).
+    Returns the same table if no tool is hidden."""
     table = table.whole
     if user:
         denied = {name for name in table.permissions if not table.is_allowed(name, user)}
@@ -41,8 +41,8 @@ def offered(table: ToolTable, policy: RulesPolicy, user: str, routes: Sequence[s
 
 
 def ways(table: ToolTable, policy: RulesPolicy, user: str, route: str, *, programs: bool) -> tuple[str, ...]:
-    """The routes of the calls that a model can make in a run of this route; all are in ``programs`` if that
-    is how its dialect calls tools."""
+    """The routes of a model's calls in a run of this route; with ``programs``, its dialect calls tools only
+    in programs."""
     if programs:
         return ("program",)
     runs = PROGRAMS in table and not always_denied(policy, table.get(PROGRAMS), user or UNKNOWN, route)
@@ -52,16 +52,15 @@ def ways(table: ToolTable, policy: RulesPolicy, user: str, route: str, *, progra
 def always_denied(
     policy: RulesPolicy, tool: CognitiveTool, user: Any = UNKNOWN, route: Any = UNKNOWN
 ) -> bool:
-    """Whether the rules deny every call of the tool by this user and route, whatever its arguments, paths and
-    depth and the confidence of the reply. What cannot be told is not always denied."""
+    """Whether the rules deny every call of the tool by this user and route, for all arguments, paths, depths
+    and confidences. An undecided rule does not count."""
     return any(_denies(rules, tool, user, route) for _, rules in _denying(policy, ToolTable((tool,))))
 
 
 def permissions_of(
     policy: RulesPolicy, table: ToolTable, route: str = "remote"
 ) -> dict[str, tuple[str, ...]]:
-    """The users that the rules let call a tool by this route, for each tool that they deny to everybody but
-    users whom they name."""
+    """For each tool that the rules allow only to named users by this route, these users."""
     found = {}
     for tool, rules in _denying(policy, table):
         if _denies(rules, tool, ANOTHER, route):
@@ -72,8 +71,8 @@ def permissions_of(
 
 
 def _denying(policy: RulesPolicy, table: ToolTable) -> Iterator[tuple[CognitiveTool, list[Rule]]]:
-    """The tools that may be denied to a user always, each with the rules that may say so: a rule about values
-    of arguments never does."""
+    """The tools that may be denied to a user for all calls, each with the rules that may deny it: never rules
+    about values of arguments."""
     of_one: dict[str, list[tuple[Layer, Rule]]] = {}
     of_any: list[tuple[Layer, Rule]] = []
     for layer in policy.layers:
@@ -96,8 +95,8 @@ def _denies(rules: Sequence[Rule], tool: CognitiveTool, user: Any, route: Any) -
 
 
 def read_allow(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The users by tool, of options such as ``count-fruit=ann,ben``; those of a tool that is named twice add
-    up. Raises UsageError."""
+    """The users by tool, from options such as ``count-fruit=ann,ben``; options for the same tool add up.
+    Raises UsageError."""
     found: dict[str, tuple[str, ...]] = {}
     for word in words:
         name, equals, rest = word.partition("=")
@@ -105,9 +104,9 @@ def read_allow(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
         if not equals or not NAME.match(tool):
             raise UsageError(f"--allow takes TOOL=USER,…, such as count-fruit=ann,ben; not {word}.")
         if not all(users):
-            raise UsageError(f"--allow {word} has an empty name; every user of {tool} is written {tool}=*.")
+            raise UsageError(f"--allow {word} has an empty name; write {tool}=* for every user.")
         if EVERYBODY in users and len(users) > 1:
-            raise UsageError(f"--allow {word} names users beside *, which is everybody.")
+            raise UsageError(f"--allow {word} names users besides *, which means every user.")
         found[tool] = tuple(dict.fromkeys((*found.get(tool, ()), *users)))
     return found
 
@@ -115,17 +114,15 @@ def read_allow(words: Iterable[str]) -> dict[str, tuple[str, ...]]:
 def permissions_for(
     policy: RulesPolicy, table: ToolTable, allow: dict[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """The users of each tool that not everybody may call: those whom ``allow`` and the rules let call it.
-    Raises UsageError for a tool that is not in the table."""
+    """For each restricted tool, the users whom ``allow`` and the rules let call it. Raises UsageError for a
+    tool that is not in the table."""
     for name, users in allow.items():
         if name not in table:
             hint = did_you_mean(name, table.names(), "The tools are")
-            raise UsageError(f"--allow names {name}, and there is no such tool.{hint}")
+            raise UsageError(f"--allow names an unknown tool, {name}.{hint}")
         for user in users:
             if "=" in user and user.split("=")[0].strip() in table:
-                raise UsageError(
-                    f"--allow {name}=… names another tool, too: give {user} an --allow of its own."
-                )
+                raise UsageError(f"--allow {name}=… also names another tool: give {user} its own --allow.")
     found = {table.get(name).name: users for name, users in allow.items() if EVERYBODY not in users}
     for name, users in permissions_of(policy, table).items():
         found[name] = tuple(user for user in found.get(name, users) if user in users)

@@ -1,9 +1,8 @@
-"""Where a value comes from: the predicates of rules about that, ``(in-task)``, ``(links P)`` and others, the
-words in which a verdict tells what they found, and ``(careful)``, which judges a call by the origins of its
-destinations where no rule does.
+"""Rules about the origins of values: the predicates ``(in-task)``, ``(links P)`` and others, the words by
+which a verdict reports an origin, and ``(careful)``, which judges a call by the origins of its destinations
+if no rule decides.
 
-It knows origins as data, and the index as a protocol; it must not know sessions, or what is indexed. A value
-that says nothing (nil, True, "", an empty list) comes from nowhere: no rule is against it.
+A value without content (nil, True, "", an empty list) has no origin: no rule is against it.
 """
 
 from __future__ import annotations
@@ -38,19 +37,19 @@ from quoth.tools.text import short
 from quoth.tools.visible import visible
 
 SHOWN = 80  # characters of a value in a verdict
-_STANDS = {"task": "stands", "field": "is a", "text": "stands", "model": "is"}
+_VERBS = {"task": "is", "field": "is a", "text": "is", "model": "is"}
 
 
 def origin_of(value: Any, facts: EvaluationContext) -> ValueOrigin | None:
-    """Where one text or number of the call comes from; None if nobody knows."""
+    """The origin of one text or number of the call; None if it is not known."""
     if facts.origins is None or value is UNKNOWN or value is ANOTHER:
         return None
     return facts.origins.find(value, facts.call)
 
 
 def keys_in(value: Any, fields: Collection[str]) -> Iterator[str]:
-    """The keys in data that may be a destination themselves, ``{"mallory" "rw"}``: not those of ``fields``,
-    nor such as ``email``."""
+    """The keys in data that may be destinations themselves, ``{"mallory" "rw"}``: without ``fields`` and
+    without names of destinations, such as ``email``."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if key not in fields and not names_destination(str(key)):
@@ -62,7 +61,7 @@ def keys_in(value: Any, fields: Collection[str]) -> Iterator[str]:
 
 
 def comes_from(fits: Callable[[ValueOrigin], bool], *, every: bool) -> Predicate:
-    """Each text and number of a value has such an origin; or one of them has, unless ``every``."""
+    """With ``every``: each text and number of a value has such an origin; otherwise: at least one has."""
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         keys = keys_in(value, _fields(facts)) if every else ()
@@ -79,13 +78,13 @@ def comes_from(fits: Callable[[ValueOrigin], bool], *, every: bool) -> Predicate
 
 
 def _fields(facts: EvaluationContext) -> frozenset[str]:
-    """The fields that the type of the argument declares."""
+    """The fields that the argument's type declares."""
     param = next((one for one in facts.tool.params if one.name == facts.argument), None)
     return fields_of(param) if param is not None else frozenset()
 
 
 def of_origin(head: str, tools: frozenset[str] = frozenset()) -> Predicate:
-    """The predicate of this name; ``tools`` are those whose fields ``in-field`` means, if not all."""
+    """The predicate of this name; ``in-field`` accepts fields of ``tools``, or of all if there are none."""
     if head == "in-task":
         return comes_from(lambda origin: origin.in_task, every=True)
     if head == "in-field":
@@ -100,15 +99,14 @@ PAGES = (".md", ".markdown", ".html", ".htm", ".xhtml", ".svg", ".org", ".eml")
 
 
 def is_shown(facts: EvaluationContext) -> bool:
-    """Whether a browser or a mail program will show what the call says: it sends something away, or writes a
-    page."""
+    """Whether a browser or a mail program will show the call's text: it sends something, or writes a page."""
     if not SENDING.isdisjoint(facts.tool.effects):
         return True
     return any(path.lower().endswith(PAGES) for path in paths_of(facts.tool, facts.call.form.args))
 
 
 def of_links(predicate: Predicate) -> Predicate:
-    """The predicate holds of each address, host and account in a text."""
+    """The predicate matches each address, host and account in a text."""
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         truth: Truth = True
@@ -125,7 +123,7 @@ def of_links(predicate: Predicate) -> Predicate:
 
 
 def of_argument(name: str, predicate: Predicate) -> Predicate:
-    """The predicate, which notes what it finds as that of the argument of this name."""
+    """The predicate, noting its findings under the name of this argument."""
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         facts.argument = name
@@ -135,8 +133,8 @@ def of_argument(name: str, predicate: Predicate) -> Predicate:
 
 
 def in_words(noted: Noted, facts: EvaluationContext) -> str:
-    """``:to x@evil.example stands in the text of read-file mail.txt``; a secret is only named."""
-    name, verb = noted.argument, _STANDS[noted.origin.kind]
+    """``:to x@evil.example is in the text of read-file mail.txt``; a secret's value is not shown."""
+    name, verb = noted.argument, _VERBS[noted.origin.kind]
     origin = visible(str(noted.origin))
     if any(param.name == name and param.secret for param in facts.tool.params):
         return f":{name}, a secret, {verb} {origin}"
@@ -151,8 +149,7 @@ Careful: TypeAlias = Callable[[Mapping[str, Any], EvaluationContext], Verdict]
 
 
 def careful_of(tool: CognitiveTool) -> Careful:
-    """The verdict on calls of a tool that no rule decides. Its reason says which argument, and where that is
-    from."""
+    """The verdict on calls of a tool that no rule decides. Its reason names the argument and its origin."""
     usual = by_effects(tool)
     if changes_nothing(tool):
         return lambda args, facts: usual
@@ -166,7 +163,7 @@ def careful_of(tool: CognitiveTool) -> Careful:
         for param in tool.params:
             value = args.get(param.name)
             if value is UNKNOWN:
-                strange.append(f"what :{param.name} will be is not known yet")
+                strange.append(f"the value of :{param.name} is not known yet")
             elif type(value) is not type(param.default) or value != param.default:
                 for noted in _destinations_in(value, param, named.get(param.name), facts):
                     is_known = not isinstance(noted, str) and noted.origin.known
@@ -183,7 +180,7 @@ def careful_of(tool: CognitiveTool) -> Careful:
 def _destinations_in(
     value: Any, param: Param, named: DestinationRole | None, facts: EvaluationContext
 ) -> Iterator[Noted | str]:
-    """The destinations in an argument, each with its origin; a sentence where nobody can tell that."""
+    """The destinations in an argument, each with its origin; a sentence if the origin is not known."""
     if named is None:
         places = [link.text for link in links_of(value, shown=is_shown(facts)) if link.kind != "path"]
         if not param.role:
@@ -202,13 +199,13 @@ def _destinations_in(
     for place in places:
         origin = origin_of(place, facts)
         if origin is None:
-            yield f"where :{param.name} comes from is not known here"
+            yield f"the origin of :{param.name} is not known"
             return
         yield Noted(param.name, place, origin, named is None and place != value)
 
 
 def _named_in(value: Any) -> Iterator[Any]:
-    """What stands under keys that are named as destinations are, in data that its tool does not describe."""
+    """The values under keys with names of destinations, in data that the tool does not describe."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from leaves(item) if names_destination(str(key)) else _named_in(item)
@@ -218,8 +215,8 @@ def _named_in(value: Any) -> Iterator[Any]:
 
 
 def _assumed_in(value: Any) -> Iterator[Any]:
-    """What may be a destination in the value of a parameter that its name does not tell: not what stands
-    under keys that are named as contents are, and no date, time or amount."""
+    """The possible destinations in the value of a parameter whose name decides nothing: without values under
+    keys with names of contents, dates, times and amounts."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield from () if names_content(str(key)) else _assumed_in(item)

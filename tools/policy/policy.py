@@ -1,12 +1,10 @@
-"""Decides what may be done without asking: the policy layers that apply, and their verdict on a call.
+"""Decides which calls need no approval: the policy layers that apply, and their verdict on a call.
 
-It knows rules and calls; it must not know where policy files are, doors or consent.
-
-The rules of all layers form one set: deny overrides ask, and ask overrides allow, whatever their order and
-file. Where no rule matches, a tool's declared effects decide: reading and computing are allowed, anything
-that can make a change needs approval; an allow lifts that. Where a file says ``(careful)``, the origins of a
+The rules of all layers form one set: deny overrides ask, and ask overrides allow, independent of order and
+file. If no rule matches, a tool's declared effects decide: reading and computing are allowed, anything that
+can change something needs approval; an allow lifts that. If a file says ``(careful)``, the origins of a
 call's destinations decide instead. A workspace's own file can only tighten, so its allows are ignored; the
-rules that ship are about the tools that ship. A policy that cannot be read, or has changed since it was
+rules that ship apply only to the tools that ship. A policy that cannot be read, or has changed since it was
 trusted, is a UsageError: nothing starts without the rules that a person chose.
 """
 
@@ -33,7 +31,7 @@ from quoth.tools.registry.table import CognitiveTool
 if TYPE_CHECKING:
     from quoth.tools.policy.origins import Careful
 
-UNSURE = ", and whether that fits cannot be decided"
+UNSURE = ", and whether that matches cannot be decided"
 
 LayerKind = Literal["user", "workspace", "given", "shipped"]
 
@@ -50,8 +48,8 @@ class Layer(NamedTuple):
         return self.kind == "workspace" and rule.kind == "allow"
 
     def concerns(self, rule: Rule, tool: CognitiveTool) -> bool:
-        """Whether the layer's rule can match a call of the tool. The rules that ship are not about a user's
-        tool, even one that has the name of one that ships."""
+        """Whether the layer's rule can match a call of the tool. The rules that ship do not apply to a user's
+        tool, even if it has the name of a tool that ships."""
         return rule.concerns(tool) and (self.kind != "shipped" or tool.ships)
 
 
@@ -68,7 +66,7 @@ class Match(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why a call gets its verdict: the matching rules, the one that decides (None: the default, or a limit
+    """Why a call receives its verdict: the matching rules, the deciding rule (None: the default, or a limit
     that cannot be counted), and the default verdict."""
 
     verdict: Verdict
@@ -78,10 +76,10 @@ class Explanation(NamedTuple):
 
 
 class _OfTool(NamedTuple):
-    """What concerns one tool."""
+    """The rules about one tool."""
 
     tool: CognitiveTool
-    rules: tuple[Rule, ...]  # those that count, the strongest first
+    rules: tuple[Rule, ...]  # the rules that count, the strongest first
     default: Verdict
     careful: Careful | None  # instead of the default
 
@@ -99,8 +97,8 @@ def applying(rules: Iterable[Rule], args: Mapping[str, Any], facts: EvaluationCo
 class RulesPolicy:
     """The layers that apply. Rules are sorted by tool once; a call is tested against those of its tool.
 
-    ``limits`` are for the part of the host that counts calls. Unless ``counted`` is given, a tool that has
-    one is denied, because its limit would not be enforced.
+    ``limits`` are for the part of the host that counts calls. Unless ``counted``, a tool with a limit is
+    denied, because its limit would not be enforced.
     """
 
     def __init__(
@@ -108,11 +106,11 @@ class RulesPolicy:
     ) -> None:
         self.layers = tuple(layers)
         self.counted = counted
-        self.notes = tuple(notes)  # what a person should be told about the layers
-        self.default: Callable[[CognitiveTool], Verdict] = by_effects  # where no rule decides
+        self.notes = tuple(notes)  # sentences about the layers, to show to a person
+        self.default: Callable[[CognitiveTool], Verdict] = by_effects  # if no rule decides
         careful = {layer.kind == "workspace" for layer in layers if layer.orders.careful}
-        self.careful = bool(careful)  # whether destinations decide where no rule does
-        self._tightens = careful == {True}  # then only where they ask
+        self.careful = bool(careful)  # whether destinations decide if no rule does
+        self._tightens = careful == {True}  # then only if they ask
         self.limits: tuple[Limit, ...] = tuple(one for layer in layers for one in layer.orders.limits)
         self._rules = tuple((layer, rule) for layer in layers for rule in layer.orders.rules)
         self._of_tools: dict[str, _OfTool] = {}
@@ -145,7 +143,7 @@ class RulesPolicy:
         return self._without_rules(known, args, facts)
 
     def _without_rules(self, known: _OfTool, args: Mapping[str, Any], facts: EvaluationContext) -> Verdict:
-        """The verdict where no rule decides."""
+        """The verdict if no rule decides."""
         said = known.default
         if known.careful is not None:
             careful = known.careful(args, facts)
@@ -197,7 +195,7 @@ class RulesPolicy:
     def explain(
         self, tool: CognitiveTool, call: Call, args: Mapping[str, Any], context: ToolContext
     ) -> Explanation:
-        """The verdict of ``judge``, with all that led to it."""
+        """The verdict of ``judge``, with its reasons."""
         matches = []
         facts = EvaluationContext(tool, call, context.workspace, context.origins)
         for layer, rule in self._rules:
@@ -225,17 +223,17 @@ def _says(rule: Rule, truth: Truth, args: Mapping[str, Any], facts: EvaluationCo
 def _with_origin(
     verdict: Verdict, test: Predicate, args: Mapping[str, Any], facts: EvaluationContext
 ) -> Verdict:
-    """The verdict of a rule about origins; its reason says which argument decided, and where that is from."""
+    """The verdict of a rule about origins; its reason names the deciding argument and its origin."""
     from quoth.tools.policy.origins import in_words  # here: few rules are about origins
 
-    facts.noted.clear()  # of what other rules asked
+    facts.noted.clear()  # drop findings of other rules
     test(args, facts)
     origin = "; ".join(in_words(noted, facts) for noted in facts.noted.values())
     return replace(verdict, reason=f"{verdict.reason}: {origin}", origin=origin) if origin else verdict
 
 
 def _with_address(verdict: Verdict, args: Mapping[str, Any]) -> Verdict:
-    """A verdict that could not be decided, and why ``:url`` is no address, where that is so."""
+    """An undecided verdict; its reason also says why ``:url`` is not an address, if it is not."""
     if not isinstance(url := args.get("url"), str):
         return verdict
     from quoth.tools.call.web_url import read_url  # here: few calls name one
@@ -248,8 +246,8 @@ def _with_address(verdict: Verdict, args: Mapping[str, Any]) -> Verdict:
 
 
 class Walk:
-    """What one call may do with the files it finds; ``reader`` is the tool that reads a file, ``lister`` the
-    one that names them."""
+    """The permissions of one call for the files it finds; ``reader`` is the tool that reads a file, and
+    ``lister`` the tool that names files."""
 
     def __init__(
         self,
@@ -273,7 +271,7 @@ class Walk:
         self._own = [rule for rule in left if _tells_paths(rule, tool)]
 
         def let(other: CognitiveTool | None) -> Callable[[str], bool]:
-            """What the rules of another tool that no person has answered say of a file."""
+            """Whether the rules about another tool, which no person has answered, allow a file."""
             if other is None or other is tool:
                 return lambda path: True
 
@@ -287,20 +285,20 @@ class Walk:
         self._let_read, self._let_list = let(reader), let(lister)
 
     def may_list(self, path: str) -> bool:
-        """Whether the file may be named: no deny or ask that concerns this tool matches it."""
+        """Whether the file may be named: no deny or ask about this tool matches it."""
         return not self._own or not self._stopped(self._own, self._tool, self._instead(path))
 
     def may_read(self, path: str) -> bool:
-        """Whether the file may also be read: no deny or ask that concerns ``reader`` matches it either."""
+        """Whether the file may also be read: no deny or ask about ``reader`` matches it either."""
         return self.may_list(path) and self._let_read(path)
 
     def may_look(self, path: str) -> bool:
-        """Whether a file may be read and named that the call did not ask for. Where a person had to be asked
-        about the call, what they allowed is that call only."""
+        """Whether a file that the call did not ask for may be read and named. A person who approved the call
+        has allowed nothing else."""
         return not self._answered and self.may_read(path) and self._let_list(path)
 
     def _instead(self, path: str) -> dict[str, Any]:
-        """The arguments of the call, had it named this file."""
+        """The arguments of the call, with this file instead of its own path."""
         here = WorkspacePath(path)
         args = dict(self._args)
         for param in self._tool.path_params:
@@ -320,12 +318,12 @@ class Walk:
 
 
 def _tells_paths(rule: Rule, tool: CognitiveTool) -> bool:
-    """Whether a rule may say one thing of one file and another of the next."""
+    """Whether a rule's result may differ from file to file."""
     return any(name == ANY_PATH or name in {p.name for p in tool.path_params} for name in rule.arguments)
 
 
 def _unmarked(value: Any) -> Any:
-    """A value with its paths as they would be given anew."""
+    """A value with its paths as plain texts, without their original spelling."""
     if isinstance(value, (list, tuple)):
         return [_unmarked(item) for item in value]
     if isinstance(value, Mapping):

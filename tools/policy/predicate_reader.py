@@ -1,15 +1,15 @@
-"""Reads the predicates of policy rules: what stands for a value in a rule becomes one test of it.
+"""Reads the predicates of policy rules: each becomes one test of a value.
 
 A predicate is a value to be equal to (a text, a number, True, False, nil, a dictionary, a list, which may end
 with ``...`` for any further items), ``_`` for any value, or ``(under "dir")``, ``(matches "regex")``, which
 may match anywhere in the text, ``(one-of a b)``, ``(> n) (>= n) (< n) (<= n) (= x) (!= x)``, ``(len P)``,
 ``(any P)`` and ``(every P)`` of a list's items, ``(key "name" P)`` of a dictionary, ``(not P)``,
-``(and P…)``, ``(or P…)``. Of an address of the web there are ``(host "example.org")``, ``(scheme "https")``
-and ``(path P)``, where ``(under "/docs")`` means the path of a page. Where a value comes from
-is asked by ``(in-task)``, ``(in-field)``, ``(in-field search-contacts)``, ``(in-text)`` and ``(made-up)``;
-``(links P)`` is about each address, host and account in a text.
+``(and P…)``, ``(or P…)``. For a web address: ``(host "example.org")``, ``(scheme "https")`` and ``(path P)``,
+where ``(under "/docs")`` means the path of a page. For the origin of a value: ``(in-task)``, ``(in-field)``,
+``(in-field search-contacts)``, ``(in-text)`` and ``(made-up)``; ``(links P)`` tests each address, host and
+account in a text.
 
-It must not know rules, limits or files. Recursion is bounded by the depth limit of the reader of forms.
+Recursion is bounded by the depth limit of the reader of forms.
 """
 
 from __future__ import annotations
@@ -53,11 +53,10 @@ from quoth.tools.registry.parameters import NAME
 from quoth.tools.safe_regex import compiled
 from quoth.tools.storage.paths import real_path
 
-# Argument vectors in rules: a program is the same by its word, its path and behind a program that runs it.
+# Argument vectors in rules: a program is the same by its name, by its path, and after a wrapper that runs it.
 #
-# A literal vector in a rule fits only as it is written. Another spelling of it is undecided, so that it
-# counts for a deny and an ask, and never for an allow. Knows calls as rules see them; it must not know how
-# rules are written, or run anything.
+# A literal vector in a rule matches only as it is written. Another spelling of it is undecided, so it counts
+# for a deny and an ask, and never for an allow.
 
 
 # Programs that run the program that their arguments name.
@@ -70,15 +69,15 @@ WRAPPERS = frozenset(
         *("ssh", "deno", "bun"),
     )
 )
-# Wrappers that take each word as it is: none of them passes one through a shell.
+# Wrappers that take each word unchanged, without a shell.
 PLAIN = frozenset(
     (
         *("env", "nice", "nohup", "setsid", "timeout", "time", "ionice", "chrt", "taskset", "stdbuf"),
         *("setpriv", "prlimit", "uv"),
     )
 )
-FED = frozenset(("xargs", "parallel"))  # wrappers whose input gives them more words
-# Programs that run what stands in an argument, in their input or in a file.
+FED = frozenset(("xargs", "parallel"))  # wrappers that read more words from their input
+# Programs that run code from an argument, from their input or from a file.
 INTERPRETERS = frozenset(
     (
         *(
@@ -102,7 +101,7 @@ INTERPRETERS = frozenset(
     )
 )
 PROGRAMMED = frozenset(("awk", "gawk", "mawk"))  # their first argument is a program
-# Programs whose arguments name no program; any other one may run what its arguments name.
+# Programs whose arguments name no program; any other program may run one that its arguments name.
 DATA_ONLY = frozenset(
     ("ls", "cat", "head", "tail", "echo", "printf", "wc", "uniq", "cut", "tr", "grep", "egrep", "fgrep",
      "diff", "cmp", "stat", "file", "du", "df", "mkdir", "rmdir", "touch", "cp", "mv", "ln", "chmod",
@@ -111,22 +110,22 @@ DATA_ONLY = frozenset(
      "jq", "md5sum", "sha256sum", "pytest", "ruff", "mypy", "black", "isort", "prettier", "eslint",
      "shellcheck")
 )  # fmt: skip
-# Commands of git that run no program that their arguments name.
+# Commands of git that run no program named by their arguments.
 _OF_GIT = frozenset(
     ("add", "commit", "status", "log", "diff", "show", "branch", "checkout", "switch", "restore",
      "stash", "tag", "merge", "blame", "ls-files", "rev-parse", "init", "mv",
      "reset", "cherry-pick", "revert", "describe", "shortlog")
 )  # fmt: skip
-_RUN_TEXT = ("timeit", "pdb", "code")  # modules of Python that run what an argument says
+_RUN_TEXT = ("timeit", "pdb", "code")  # modules of Python that run code from an argument
 RUNNERS = WRAPPERS | INTERPRETERS
 _VERSION = re.compile(r"[-\d.]+\Z")  # python3.12
 _PLAIN_WORD = re.compile(r"[\w./:=,+@%-]*\Z", re.ASCII)
 _SPLITS = re.compile(r"-[a-zA-Z]*S|--s(?:p|=|\Z)")  # env -S"rm a"
-_EXEC = re.compile(r"-(exec|ok)")  # find runs no program without one of these
-_RUNS_MORE = re.compile(r"system|[|@]|\A(?:-[feEil]|--)")  # nor does awk
+_EXEC = re.compile(r"-(exec|ok)")  # find runs a program only with one of these
+_RUNS_MORE = re.compile(r"system|[|@]|\A(?:-[feEil]|--)")  # awk likewise
 _NO_PROGRAM = "\0"
 _WORDS = re.compile(r"[\w.+-]+")
-_QUOTES = str.maketrans("", "", "'\"\\")  # a shell takes them out: r''m
+_QUOTES = str.maketrans("", "", "'\"\\")  # a shell removes them: r''m
 _COMPUTES = re.compile(r"`|\$[\w({]")
 
 
@@ -139,9 +138,9 @@ def program(word: str) -> str:
 def of_vector(
     items: Sequence[Predicate], texts: Sequence[str | None], programs: Collection[str], more: bool
 ) -> Predicate:
-    """The predicate of a literal vector, with ``more`` words at its end perhaps, and of the other spellings
-    of a program's arguments. ``items`` are its parts, ``texts`` those of them that are texts, and
-    ``programs`` the texts with which the first is equality."""
+    """The predicate of a literal vector, and of other spellings of a program's arguments. With ``more``,
+    further words may follow. ``items`` are its parts, ``texts`` the parts that are texts, and ``programs``
+    the texts that the first part equals."""
     plain, rest = equals_list(items, more), equals_list(items[1:], more)
     names = {_last_part(word) for word in programs}
 
@@ -163,14 +162,14 @@ def of_vector(
         return name in names or any(items[0](one, facts) is not False for one in {word, name})
 
     def _behind_options(value: Sequence[str], facts: EvaluationContext) -> bool:
-        """Whether options stand before the words that the rule names: ``git -C x push`` is a push."""
+        """Whether options precede the words that the rule names: ``git -C x push`` is a push."""
         pairs = enumerate(zip(items[1:], value[1:], strict=False), 1)
         wrong = next((place for place, (item, word) in pairs if item(word, facts) is False), len(value))
         options = any(word.startswith("-") for word in value[1 : wrong + 1])
         return options and all(text is None or text in value[wrong:] for text in texts[wrong:])
 
     def _may_run(value: Sequence[str], facts: EvaluationContext) -> bool:
-        """Whether a program may run one that the rule names."""
+        """Whether a program may run a program that the rule names."""
         name = program(value[0])
         if name in INTERPRETERS and not _runs_file(name, value[1:]):
             return True
@@ -196,8 +195,8 @@ def of_vector(
         )
 
     def _names(value: Sequence[str], facts: EvaluationContext) -> bool:
-        """Whether the arguments of a program that may run others name one, or say what nobody can tell."""
-        if items[0](_NO_PROGRAM, facts):  # the rule is about all programs but some
+        """Whether the arguments of a program that may run others name a program, or may do so."""
+        if items[0](_NO_PROGRAM, facts):  # the rule is about all programs except some
             return False
         words = [word.translate(_QUOTES) for word in takewhile(lambda word: word not in DATA_ONLY, value[1:])]
         parts = [part for word in words for part in _WORDS.findall(word)]
@@ -213,19 +212,19 @@ def of_vector(
 
 
 def _may_run_text(word: str) -> bool:
-    """Whether a text of several words has the name of an interpreter in it."""
+    """Whether a text of several words contains the name of an interpreter."""
     parts = _WORDS.findall(word)
     return len(parts) > 1 and any(program(part) in INTERPRETERS for part in parts)
 
 
 def _interprets(value: Sequence[str]) -> bool:
-    """Whether words behind those of another program may be an interpreter and its text."""
+    """Whether words after another program's may be an interpreter and its code."""
     name = program(value[0])
     return name in INTERPRETERS and (name in PROGRAMMED or not _runs_file(name, value[1:]))
 
 
 def _is_data_only(name: str, rest: Sequence[str]) -> bool:
-    """Whether the arguments of a program are no programs."""
+    """Whether the arguments of a program name no programs."""
     if name != "git":
         return name in DATA_ONLY
     while rest[:1] == ["-C"] or rest[:1] == ["--no-pager"]:
@@ -238,7 +237,7 @@ def _last_part(word: str) -> str:
 
 
 def _runs_file(name: str, rest: Sequence[str]) -> bool:
-    """Whether an interpreter runs a file or a module, and nothing that its arguments or its input say."""
+    """Whether an interpreter runs a file or a module, and no code from its arguments or its input."""
     if not rest:
         return False
     if name in PROGRAMMED:
@@ -249,8 +248,8 @@ def _runs_file(name: str, rest: Sequence[str]) -> bool:
 
 
 def _is_of_workspace(word: str, facts: EvaluationContext) -> bool:
-    """Whether PATH finds the program in the workspace, by a link perhaps: a model may have written it. One
-    that is written as a path is that very file."""
+    """Whether PATH finds the program in the workspace, perhaps through a link: a model may have written it. A
+    program that is given as a path is that very file."""
     if "/" in word or (found := shutil.which(word)) is None:
         return False
     places = (real_path(Path(found).parent), real_path(Path(found)))
@@ -275,12 +274,12 @@ class PredicateReader(Fields):
 
     def __init__(self, source: SourceText) -> None:
         super().__init__(source)
-        self.origins: list[OriginTest] = []  # those of the rule that is read
-        self.argument = ""  # whose predicate is read
+        self.origins: list[OriginTest] = []  # of the rule that is being read
+        self.argument = ""  # the argument whose predicate is being read
         self._around: list[str] = []
 
     def number(self, item: Any) -> Predicate:
-        """What follows ``depth`` or ``len``: a predicate, or a comparison without its parentheses."""
+        """The rest of ``(depth …)`` or ``(len …)``: a predicate, or a comparison without its parentheses."""
         rest = item[1:]
         if len(rest) == 2 and isinstance(rest[0], m.Symbol) and str(rest[0]) in _SIGNS:
             return self.comparison(str(rest[0]), rest[1])
@@ -324,7 +323,7 @@ class PredicateReader(Fields):
             known, strange = heads.intersection(ORIGINS[:2]), heads.intersection(ORIGINS[2:])
             if known and strange:
                 raise self.fault(
-                    node, f"This never holds: ({min(strange)}) is what is in no task and no field."
+                    node, f"This never matches: a ({min(strange)}) value is in no task and no field."
                 )
             return all_of([self.predicate(item) for item in rest])
         if head == "or":
@@ -336,7 +335,7 @@ class PredicateReader(Fields):
         if head in ("host", "scheme", "path"):
             return self.of_url(head, node)
         if head == "len":
-            argument, self.argument = self.argument, ""  # a length comes from nowhere
+            argument, self.argument = self.argument, ""  # a length has no origin
             found = length(self.number(node))
             self.argument = argument
             return found
@@ -357,11 +356,11 @@ class PredicateReader(Fields):
             raise self.fault(rest[0], str(error)) from None
 
     def of_origin(self, head: str, node: Any) -> Predicate:
-        """A predicate of where a value comes from."""
+        """A predicate about the origin of a value."""
         from quoth.tools.policy.origins import of_origin  # here: few policies are about origins
 
         if not self.argument:
-            raise self.fault(node, f"{show(node)} is about an argument of a call, and here is none.")
+            raise self.fault(node, f"{show(node)} must be in an argument of a call.")
         if head != "in-field" and len(node) > 1:
             raise self.fault(node[1], f"({head}) takes nothing.")
         tools = [(self.tool_name(item), self.place(item)) for item in node[1:]]
@@ -382,7 +381,7 @@ class PredicateReader(Fields):
         return under(folder)
 
     def of_url(self, head: str, node: Any) -> Predicate:
-        """A predicate of an address of the web."""
+        """A predicate about a web address."""
         from quoth.tools.call.web_url import PORTS  # here: few policies are about addresses
         from quoth.tools.policy.urls import has_host, has_path, has_scheme, read_pattern
 
@@ -391,7 +390,7 @@ class PredicateReader(Fields):
         if head == "scheme":
             for item in node[1:]:
                 if self.text(item, "a scheme") not in PORTS:
-                    raise self.fault(item, f'A scheme is "https" or "http", not {show(item)}.')
+                    raise self.fault(item, f'A scheme must be "https" or "http", not {show(item)}.')
             return has_scheme(frozenset(map(str, node[1:])))
         try:
             return has_host([read_pattern(self.text(item, "a host")) for item in node[1:]])
@@ -408,7 +407,7 @@ class PredicateReader(Fields):
         return compares(sign, int(node) if isinstance(node, m.Integer) else float(node))
 
     def literal(self, node: Any) -> Predicate:
-        """Equality with a value. Inside lists and dictionaries, predicates may stand for values."""
+        """Equality with a value. Lists and dictionaries may contain predicates instead of values."""
         if isinstance(node, (m.Bytes, m.FString, m.Complex, m.Set)):
             pass
         elif isinstance(node, m.String):
@@ -437,18 +436,18 @@ class PredicateReader(Fields):
             if name in CONSTANTS:
                 return identical(CONSTANTS[name])
             if node == _AND_SO_ON:
-                raise self.fault(node, '... stands at the end of a list: ["git" ...].')
-            meant = f"the predicate is written ({name})" if name in ORIGINS else f'a text is written "{name}"'
-            raise self.fault(node, f"{name} is no value; {meant}.")
+                raise self.fault(node, '... must be at the end of a list: ["git" ...].')
+            meant = f"write the predicate as ({name})" if name in ORIGINS else f'write a text as "{name}"'
+            raise self.fault(node, f"{name} is not a value; {meant}.")
         elif isinstance(node, m.Keyword):
-            raise self.fault(node, f'{show(node)} is no value; a text is written "{node.name}".')
+            raise self.fault(node, f'{show(node)} is not a value; write a text as "{node.name}".')
         raise self.fault(
-            node, f"{show(node)} is no value here; there are texts, numbers, True, False, nil, […], {{…}}."
+            node, f"{show(node)} is not a value; use a text, a number, True, False, nil, […] or {{…}}."
         )
 
 
 class _UrlPathReader(PredicateReader):
-    """Reads what stands inside of ``(path …)``, where a path is that of a page."""
+    """Reads the predicate inside ``(path …)``, where a path is the path of a page."""
 
     def under(self, node: Any, folder: str) -> Predicate:
         if not folder.startswith("/"):
@@ -458,14 +457,14 @@ class _UrlPathReader(PredicateReader):
         return below(folder)
 
     def of_url(self, head: str, node: Any) -> Predicate:
-        raise self.fault(node, f"({head} …) is about an address, and this is the path of one.")
+        raise self.fault(node, f"({head} …) is about an address, and this is only its path.")
 
     def of_origin(self, head: str, node: Any) -> Predicate:
-        raise self.fault(node, f"({head}) is about a whole address, and this is the path of one.")
+        raise self.fault(node, f"({head}) is about a whole address, and this is only its path.")
 
 
 def texts_of(node: Any) -> frozenset[str]:
-    """The texts that a predicate is equality with; none when it is anything else."""
+    """The texts that a predicate compares for equality; none for any other predicate."""
     if isinstance(node, m.Expression):
         if not node or node[0] not in (m.Symbol("one-of"), m.Symbol("=")):
             return frozenset()

@@ -1,7 +1,7 @@
 """The predicates of policy rules: each is a closure over (value, facts).
 
-It must not know how rules are written, or what they lead to. A predicate returns True, False, or None when it
-is undecided: a number compared with a text, a pattern that takes too long, an invalid path.
+A predicate returns True, False, or None if it is undecided: a number compared with a text, a pattern that
+takes too long, an invalid path.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ MATCH_SECONDS = 0.1  # for all patterns that are tried on one call
 Truth: TypeAlias = bool | None
 _MISSING: Any = object()
 _UNTIDY = frozenset(("", ".", ".."))
-ABSOLUTE = ("/", "~", "")  # or empty: the first character of what is not simply below the root
+ABSOLUTE = ("/", "~", "")  # the first character of a path that is not simply below the root; or empty
 
 
-# What rules see of a call
+# A call as rules see it
 
 
 class ResolvedPath(NamedTuple):
     """A place inside the workspace: the path components below the root, and the file identities (device,
-    inode) of those that exist."""
+    inode) of existing components."""
 
     parts: list[str]
     ids: list[tuple[int, int]]
 
 
 class Noted(NamedTuple):
-    """Where a value of an argument comes from; it may be a link ``inside`` of that argument."""
+    """The origin of a value of an argument; the value may be a link ``inside`` that argument."""
 
     argument: str
     value: Any
@@ -54,7 +54,7 @@ class Noted(NamedTuple):
 
 
 class EvaluationContext:
-    """One call as rules see it, with a cache of what was looked up while it is judged."""
+    """One call as rules see it, with a cache of lookups while it is judged."""
 
     __slots__ = (
         *("_deadline", "_root_id", "_trails", "argument", "call", "noted", "origins", "root", "tool"),
@@ -66,9 +66,9 @@ class EvaluationContext:
     ) -> None:
         self.tool = tool
         self.call = call
-        self.origins = origins  # None: where a value comes from is undecided
-        self.argument = ""  # the one that a predicate of origins is tested on
-        self.noted: dict[str, Noted] = {}  # what was last found of each such argument
+        self.origins = origins  # None: origins are undecided
+        self.argument = ""  # the argument on which a predicate of origins is tested
+        self.noted: dict[str, Noted] = {}  # the last finding for each such argument
         self.workspace = workspace = workspace_of(tool, workspace)
         self.root = str(workspace.root)
         self._deadline = 0.0
@@ -89,7 +89,7 @@ class EvaluationContext:
         return self._root_id
 
     def trail(self, path: str) -> ResolvedPath | None:
-        """Where a path leads, links resolved; None if outside the workspace. Raises ToolError if invalid."""
+        """The place of a path, links resolved; None if outside the workspace. Raises ToolError if invalid."""
         trails = self._trails
         if trails is None:
             trails = self._trails = {}
@@ -113,7 +113,7 @@ def _trail(workspace: Workspace, root: str, path: str) -> ResolvedPath | None:
     parts = list(real.relative_to(workspace.root).parts)
     ids = _ids(root, parts)
     if ids is None:
-        raise ToolError(f"{path} changed while it was looked at.")
+        raise ToolError(f"{path} changed while it was being resolved.")
     return ResolvedPath(parts, ids)
 
 
@@ -135,7 +135,7 @@ def _ids(root: str, parts: list[str]) -> list[tuple[int, int]] | None:
 
 
 class PagePath(str):
-    """The path of an address of the web."""
+    """The path of a web address."""
 
     __slots__ = ()
 
@@ -198,23 +198,23 @@ def negated(part: Predicate) -> Predicate:
     return test
 
 
-ANOTHER: Any = object()  # a value that no rule names literally; nothing else is known of it
+ANOTHER: Any = object()  # a value that no rule names literally; nothing else is known about it
 
 
 def _unequal(value: Any) -> Truth:
-    """Plain data that is not what it was compared with differs from it; anything else cannot be told."""
+    """False for plain data, which is known to differ; None (undecided) for anything else."""
     plain = value is None or value is ANOTHER or isinstance(value, (bool, int, float, str, list, tuple, dict))
     return False if plain else None
 
 
 def _is_number(value: Any) -> bool:
-    """NaN is not more, less or equal: nothing can be said of it."""
+    """Whether a value is a number other than NaN, which compares with nothing."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value
 
 
 def equals_text(wanted: str) -> Predicate:
-    """The text, or the same path. Another spelling of the same address of the web, or of the same user's
-    name, is undecided."""
+    """The text, or the same path. Another spelling of the same web address, or of the same user's name, is
+    undecided."""
     address = _loosest(wanted)
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
@@ -232,7 +232,7 @@ def equals_text(wanted: str) -> Predicate:
 
 
 def _address(text: str) -> str:
-    """The normal form of an address of the web; empty for any other text."""
+    """The normal form of a web address; empty for any other text."""
     if text[:4].lower() != "http":
         return ""
     from quoth.tools.call.web_url import normal_form  # here: few calls name one
@@ -241,7 +241,7 @@ def _address(text: str) -> str:
 
 
 def _loosest(text: str) -> str:
-    """An address of the web as the most generous servers read it; empty for any other text."""
+    """A web address as the most tolerant server reads it; empty for any other text."""
     if text[:4].lower() != "http":
         return ""
     from quoth.tools.call.web_url import loosest_form  # here: few calls name one
@@ -250,13 +250,13 @@ def _loosest(text: str) -> str:
 
 
 def _alike(one: str, other: str) -> bool:
-    """Whether some servers give the same page: there case, or a slash at the end, makes no difference."""
+    """Whether some servers return the same page, because they ignore case or a slash at the end."""
     return one.lower().rstrip("/") == other.lower().rstrip("/")
 
 
 def _same_path(value: WorkspacePath, wanted: str, facts: EvaluationContext) -> Truth:
-    """Whether a path that the door has resolved is the place that a rule names, however that is spelt there.
-    What is the same file by another name, which no link tells, cannot be decided."""
+    """Whether a path that the door has resolved is the place that a rule names, in any spelling. Undecided
+    for another name of the same file (a hard link)."""
     if value == wanted:
         return True
     try:
@@ -267,10 +267,10 @@ def _same_path(value: WorkspacePath, wanted: str, facts: EvaluationContext) -> T
         return _spelt_alike(value, wanted, facts)
     exists = len(place.ids) == len(place.parts)
     try:
-        found = os.stat(f"{facts.root}/{wanted}")  # noqa: PTH116  a Path costs as much again
-    except FileNotFoundError:  # what exists is no place that does not
+        found = os.stat(f"{facts.root}/{wanted}")  # noqa: PTH116  a Path takes twice as long
+    except FileNotFoundError:  # an existing file differs from a missing one
         return False if exists else _spelt_alike(value, wanted, facts)
-    except NotADirectoryError:  # a slash behind a file
+    except NotADirectoryError:  # a slash after a file
         return _spelt_alike(value, wanted, facts)
     except (OSError, ValueError):
         return None
@@ -384,14 +384,14 @@ _NOTHING = "\0"
 
 
 def matches(pattern: Any) -> Predicate:
-    """The pattern occurs in the text, and in its normal form where it is an address of the web: undecided
-    if it occurs in one only."""
+    """The pattern occurs in the text and, for a web address, in its normal form; undecided if it occurs in
+    only one of them."""
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, str):
             return None
         said, other = occurs(value, facts), _address(value)
-        if not other and value.endswith("\n") and "$" in pattern.pattern:  # $ also fits before a last newline
+        if not other and value.endswith("\n") and "$" in pattern.pattern:  # $ matches before a last newline
             return said if occurs(f"{value}{_NOTHING}", facts) is said else None
         if other not in ("", value) and occurs(other, facts) is not said:
             return None
@@ -435,23 +435,23 @@ def under(folder: str) -> Predicate:
 
 
 def _leads_through(place: ResolvedPath, folder: str, facts: EvaluationContext) -> bool | None:
-    """Whether the folder contains the place, judged by file identity, which is one lookup and independent
-    of links and of how the file system spells names. None when neither exists."""
+    """Whether the folder contains the place, judged by file identity: one lookup, independent of links and
+    of how the file system spells names. None if neither exists."""
     try:
-        found = os.stat(f"{facts.root}/{folder}")  # noqa: PTH116  a Path costs as much again
+        found = os.stat(f"{facts.root}/{folder}")  # noqa: PTH116  a Path takes twice as long
     except FileNotFoundError:
-        return False if len(place.ids) == len(place.parts) else None  # what exists lies in what exists
+        return False if len(place.ids) == len(place.parts) else None  # existing places have existing parents
     except OSError:
         return None
     identity = (found.st_dev, found.st_ino)
     return identity in place.ids or identity == facts.root_id()
 
 
-ANY_PATH = "path"  # in a rule for any tool: each path that a call names, whatever its argument's name
+ANY_PATH = "path"  # in a rule for any tool: each path of a call, in any argument
 
 
 def each_path(predicate: Predicate, *, every: bool) -> Predicate:
-    """The predicate holds for one path of the call, or for ``every`` one. Paths are found by parameter
+    """The predicate matches one path of the call, or with ``every`` all of them. Paths are found by parameter
     type, or in an argument named ``path``. False for a call without paths."""
 
     def test(args: Any, facts: EvaluationContext) -> Truth:
@@ -470,7 +470,7 @@ def each_path(predicate: Predicate, *, every: bool) -> Predicate:
 
 
 def paths_of_call(args: Mapping[str, Any], tool: CognitiveTool) -> list[Any]:
-    """Each path that a call names; what is no text stands for one that is not known."""
+    """Each path that a call names; a value that is not a text represents an unknown path."""
     typed = {param.name: param.type for param in tool.path_params}
     values: list[Any] = [args[ANY_PATH]] if ANY_PATH in args and ANY_PATH not in typed else []
     for name in typed.keys() & args.keys():
@@ -482,7 +482,7 @@ _PERHAPS: Any = object()  # an unknown number of unknown paths
 
 
 def _unknown_path(tool: CognitiveTool, name: str) -> Any:
-    """What stands for an unknown argument of paths: UNKNOWN if every call has exactly one there."""
+    """The placeholder for an unknown argument of paths: UNKNOWN if every call has exactly one path there."""
     param = next(param for param in tool.path_params if param.name == name)
     one = param.type is WorkspacePath and (param.required or param.default is not None)
     return UNKNOWN if one else _PERHAPS
@@ -499,7 +499,7 @@ def argument(name: str, predicate: Predicate, missing: Truth) -> Predicate:
 
 
 def only_these(names: frozenset[str]) -> Predicate:
-    """All arguments but those in ``names`` have their default values."""
+    """All arguments except ``names`` have their default values."""
 
     def test(args: Any, facts: EvaluationContext) -> Truth:
         truth: Truth = True

@@ -1,7 +1,6 @@
 """Where the workspace is: the project's root, found upwards from the current folder, as git does.
 
-All that starts asks here, so that rules, memory and sessions are the same in each subfolder. It reads names
-and owners of files; it must not know commands.
+Every command asks here, so that rules, memory and sessions are the same in each subfolder.
 """
 
 from __future__ import annotations
@@ -16,13 +15,11 @@ from pathlib import Path
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.paths import config_dir, is_missing, private_folder, real_path, store_path
 
-# Where policy files are.
-#
-# It imports little, so that whoever only lists tools finds out quickly that there are no rules.
+# Where policy files are. It imports little, so that a command that only lists tools starts fast.
 
 
 FILE_NAME = "policy.hy"
-STARTUP_NAME = "init.hy"  # what the REPL evaluates when it begins
+STARTUP_NAME = "init.hy"  # the REPL evaluates it at its start
 WORKSPACE_FOLDER = ".quoth"
 OWN_NAME = f"{WORKSPACE_FOLDER}/{FILE_NAME}"
 
@@ -38,8 +35,8 @@ def workspace_policy(root: Path) -> Path:
 
 
 def policy_files(root: Path, *given: str | Path | None) -> tuple[Path, ...]:
-    """The files and folders of all policies, of what is evaluated beside them, and those ``given``, which a
-    tool must not write."""
+    """The files and folders that a tool must not write: all policies, the files evaluated beside them, and
+    ``given``."""
     startup = config_dir() / STARTUP_NAME
     return (user_policy(), startup, root / WORKSPACE_FOLDER, *(Path(file) for file in given if file))
 
@@ -57,7 +54,7 @@ NAME_IT = 'Name the workspace: --workspace DIR, in Python workspace="DIR".'
 @dataclass(frozen=True)
 class Project:
     """The ``root`` of the workspace, and ``why``: GIVEN, the marker that is in it, HERE (nothing was found)
-    or OWN_STORE, in a subfolder of the project ``above`` that had sessions before it was found."""
+    or OWN_STORE, in a subfolder of the project ``above`` that had sessions before the project was found."""
 
     root: Path
     here: Path
@@ -66,23 +63,22 @@ class Project:
 
     @property
     def passes_rules_over(self) -> bool:
-        """Whether the project above has rules, which do not count in this subfolder."""
+        """Whether the project above has rules, which do not apply in this subfolder."""
         return self.above is not None and not is_missing(workspace_policy(self.above))
 
     def require_rules(self) -> None:
-        """Raise UsageError where rules of the project above would be passed over."""
+        """Raise UsageError if rules of the project above would be ignored."""
         if self.passes_rules_over:
             raise UsageError(
-                f"{self.root} has sessions of its own, so the rules of the project {self.above} would not"
-                " count here. To move the sessions to the project: quoth sessions --adopt. To work without"
-                " its rules: --workspace ."
+                f"{self.root} has its own sessions, so the rules of the project {self.above} would not apply"
+                " here. To move the sessions to the project: quoth sessions --adopt. To work without its"
+                " rules: --workspace ."
             )
 
 
 def find_project(start: str | os.PathLike[str] = ".") -> Project:
-    """The project of a folder: the nearest folder upwards that has a ``.quoth``, else a ``.git``, else the
-    folder itself. Raises UsageError where that of another user, or what cannot be looked at, would be passed
-    over."""
+    """The project of a folder: the nearest folder upwards that has a ``.quoth``, otherwise a ``.git``,
+    otherwise the folder itself. Raises UsageError for a root of another user, or one that cannot be read."""
     here = _real(start)
     found: dict[str, Path] = {}
     stranger = ""
@@ -93,8 +89,8 @@ def find_project(start: str | os.PathLike[str] = ".") -> Project:
                 continue
             if other := stranger or _other_owner(folder / marker):
                 raise UsageError(
-                    f"{folder} may be the root of this project, as it has a {marker}, but {other}. {NAME_IT}"
-                    f" DIR is {folder}, or . for this folder alone."
+                    f"{folder} may be the root of this project, because it has a {marker}, but {other}."
+                    f" {NAME_IT} DIR is {folder}, or . for only this folder."
                 )
             found[marker] = folder
         if WORKSPACE_FOLDER in found:
@@ -108,8 +104,8 @@ def find_project(start: str | os.PathLike[str] = ".") -> Project:
 
 
 def mark_narrowed(root: Path) -> None:
-    """Record that a subfolder was named as a workspace before it had a store: so it is not taken for one that
-    had sessions before its project was found. Where that cannot be kept, it is."""
+    """Record that a subfolder was named as a workspace before it had a store, to distinguish it from one that
+    had sessions before its project was found. Ignored if the record cannot be written."""
     store = store_path(root)
     if is_missing(store):
         with suppress(UsageError, OSError):
@@ -123,12 +119,12 @@ def _mark(store: Path) -> Path:
 
 
 def given_project(folder: str | os.PathLike[str]) -> Project:
-    """The folder that a person or a program has named, as it was named."""
+    """The folder that a person or a program has named, unchanged."""
     return Project(Path(folder), Path(), GIVEN)
 
 
 def below(root: Path) -> str:
-    """The folder in which this process is, as a path below the root; empty at the root and elsewhere."""
+    """The current folder as a path below the root; empty at the root and outside it."""
     try:
         inner = real_path(Path.cwd()).relative_to(real_path(root)).as_posix()
     except (OSError, ValueError):  # the current folder may have been removed
@@ -144,7 +140,7 @@ def _real(start: str | os.PathLike[str]) -> Path:
 
 
 def _upwards(here: Path) -> Iterator[Path]:
-    """The folder and those above it that can be a root: on the same file system, below home and ``/``."""
+    """The folder and its parents that can be a root: on the same file system, below home and ``/``."""
     homes, device = _homes(), _stat(here).st_dev
     for folder in (here, *here.parents):
         if folder == folder.parent or folder in homes or _stat(folder).st_dev != device:
@@ -153,15 +149,15 @@ def _upwards(here: Path) -> Iterator[Path]:
 
 
 def _homes() -> set[Path]:
-    """The home folders of this user: that of the environment and that of the machine's records."""
+    """The home folders of this user: by the environment and by the machine's user database."""
     homes = [os.environ.get("HOME", "")]
-    with suppress(KeyError):  # a container may give a number without a name
+    with suppress(KeyError):  # a container's user may have a number without a name
         homes.append(pwd.getpwuid(os.geteuid()).pw_dir)
     return {real_path(home) for home in homes if home.startswith("/")}
 
 
 def _other_owner(path: Path) -> str:
-    """Whose this is, if it is another user's; a link counts as its own owner's."""
+    """A sentence with the owner, if it is another user; a link counts by its own owner."""
     owner = _stat(path).st_uid
     if owner == os.geteuid():
         return ""
@@ -177,5 +173,5 @@ def _stat(path: Path) -> os.stat_result:
         return path.lstat()
     except OSError as error:
         raise UsageError(
-            f"{path} cannot be looked at, so the workspace is not known: {error.strerror}. {NAME_IT}"
+            f"{path} cannot be examined, so the workspace is not known: {error.strerror}. {NAME_IT}"
         ) from None

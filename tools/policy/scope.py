@@ -1,7 +1,4 @@
-"""Scopes: allow rules about one tool, granted by a person for a limited time, and how to suggest one.
-
-It knows the language of policy files; it must not know who grants, for how long, or where grants are stored.
-"""
+"""Scopes: allow rules about one tool, granted by a person for a limited time, and how to suggest one."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from quoth.tools.text import listed
 
 _ORDER = re.compile(r"\s*\(\s*(allow|ask|deny|quota|cooldown)[\s(]")
 URL = "url"  # the argument of a tool that uses the network
-NETWORK = "network"  # the one of a program that is to have it: each further word may name a server
+NETWORK = "network"  # the argument that gives a program the network: then each further word may name a server
 KEPT_WORDS = 2  # of an argument vector: ["git" "push" ...]
 
 
@@ -37,17 +34,15 @@ def read_scope(text: str, tool: CognitiveTool) -> Rule:
     written = text if begins and begins[1] != tool.name else f"(allow {text})"
     orders = read_orders(written, "scope")
     if len(orders.rules) != 1 or orders.limits:
-        raise UsageError('A scope is one rule, such as (allow (write-file :path (under "src"))).')
+        raise UsageError('A scope must be one rule, such as (allow (write-file :path (under "src"))).')
     (rule,) = orders.rules
     if rule.kind != "allow" or rule.tool != tool.name:
-        raise UsageError(
-            f"A scope allows calls of {tool.name}, the tool that was asked for; not {rule.text}."
-        )
+        raise UsageError(f"A scope allows only calls of {tool.name}, the requested tool; not {rule.text}.")
     if rule.origins:
         raise UsageError(
             rule.origins[0].place.complaint(
-                "A scope does not know where a value comes from; name the values, or write this rule into a"
-                " policy file."
+                "A scope cannot test the origin of a value; name the values, or write this rule in a policy"
+                " file."
             )
         )
     secret = {param.name: param.secret for param in tool.params}
@@ -55,7 +50,7 @@ def read_scope(text: str, tool: CognitiveTool) -> Rule:
         if name not in secret:
             raise UsageError(place.complaint(f"{tool.name} has no argument :{name}."))
         if secret[name] and name not in rule.open:
-            raise UsageError(place.complaint(f":{name} is secret, and a rule is not; write :{name} _."))
+            raise UsageError(place.complaint(f":{name} is secret, and rules are readable; write :{name} _."))
     return rule
 
 
@@ -67,7 +62,7 @@ def covers(
     granted: Sequence[str] | None = None,
 ) -> bool:
     """Whether the rule allows this call; an undecided rule does not. ``granted`` are the places touched by
-    the call for which a person granted it; the default is this call's."""
+    the call for which a person granted the rule; the default is the places of this call."""
     try:
         args = arguments(tool, call.form, workspace)
     except InvalidCallError:
@@ -82,22 +77,22 @@ def _link_targets(
     rule: Rule, tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace
 ) -> Iterator[str]:
     """The targets of links that are named in a rule, or in a call as written. A person has granted places,
-    and a link may lead to another place by now."""
+    and a link may now lead to another place."""
     workspace = workspace_of(tool, workspace)
     paths = path_arguments(tool, args)
     named = [one.text for one in rule.compared if one.argument in paths and one.how != "matches"]
     given = [v for v in paths.values() if isinstance(v, str) and not isinstance(v, WorkspacePath)]
     for path in (*named, *given):
-        with contextlib.suppress(ToolError):  # no possible path
+        with contextlib.suppress(ToolError):  # not a possible path
             if workspace.goes_through_link(path):
                 yield workspace.spelling(workspace.locate(path))
 
 
 def suggested(tool: CognitiveTool, form: CallForm) -> str:
     """A narrow rule that allows this call and similar ones: the same folder with any text, the same program
-    and first argument, or the same server; otherwise exactly these arguments. Where it goes is never left
+    and first argument, or the same server; otherwise exactly these arguments. Destinations are never left
     open. A secret is never part of a rule: it matches any value."""
-    from quoth.tools.registry.roles import destinations  # here: of most calls nobody is asked
+    from quoth.tools.registry.roles import destinations  # here: most calls need no approval
 
     secret = {param.name for param in tool.params if param.secret}
     closed = {param.name for param in tool.params if param.choices}
@@ -134,8 +129,8 @@ def left_open(text: str) -> str:
 
 
 def _under(path: str) -> str:
-    """The folder of a path; the very path where that is the whole workspace, or where it may lead out of it,
-    for nothing there is under a folder."""
+    """The folder of a path; the path itself if its folder is the whole workspace or may be outside it, where
+    ``under`` matches nothing."""
     inside = PurePath(path)
     leads_out = inside.is_absolute() or ".." in inside.parts or inside.as_posix().startswith("~")
     if leads_out or inside.parent == PurePath():
@@ -144,7 +139,7 @@ def _under(path: str) -> str:
 
 
 def _site(value: Any) -> str:
-    """The server of an address; any other text as it is."""
+    """The server of an address; any other text unchanged."""
     from quoth.tools.call.web_url import read_url  # here: few calls name one
 
     try:
@@ -155,7 +150,7 @@ def _site(value: Any) -> str:
 
 
 def _literal(value: Any) -> str:
-    """A value as rules spell it: a program that stands as an argument is a text there."""
+    """A value as rules spell it: a program that is an argument is spelt as a text."""
     if isinstance(value, str):
         return print_string(value)
     if isinstance(value, (list, tuple)):
@@ -171,8 +166,8 @@ def _is_vector(value: Any) -> bool:
 
 
 def _vector(words: Any) -> str:
-    """The program and its first argument, with any that follow; all of them where these two leave open what
-    is run: a shell, or an option before the command of git."""
+    """The program and its first argument, with any further words; all words if these two do not determine the
+    program: a shell, or an option before a git command."""
     name, first = program(words[0]), words[1] if words[1:] else ""
     many = KEPT_WORDS
     if first == "-m":  # a module of Python

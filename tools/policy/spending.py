@@ -1,9 +1,8 @@
-"""What a user may spend on models in a day, counted in the store and so across processes and restarts.
+"""A user's daily budget for models, counted in the store and so across processes and restarts.
 
-It knows the store, users and numbers; it must not know models, prices or runs. A request is reserved with the
-most that it can take before it is sent, in one transaction, so that of requests made at once no more pass
-than there is room for; then it is settled with what it took. What a process that died had reserved stays
-spent: nobody can tell whether its request was answered. A day is a calendar day of the time zone.
+Before a request is sent, its maximum is reserved in one transaction, so that concurrent requests together
+stay within the budget; then it is settled with the actual amount. The reservation of a process that died
+stays spent: it is not known whether its request was answered. A day is a calendar day of the time zone.
 """
 
 from __future__ import annotations
@@ -23,18 +22,15 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Statement, Store
 
 
-# Quotas and cooldowns as data, the same for policy files, hosts and the counter, and the calendar days that
-# they count in.
-#
-# It knows numbers, words and times; their syntax is in tools/policy/language.py, and tools/policy/limits.py
-# enforces them.
+# Quotas and cooldowns as data, for policy files, hosts and the counter, and the calendar days in which they
+# count. tools/policy/language.py has their syntax; tools/policy/limits.py enforces them.
 
 
 By = Literal["user", "session", "all"]
 Per = Literal["week", "day", "hour", "minute"] | float
 BYS: tuple[By, ...] = ("user", "session", "all")
 SECONDS = {"week": 604800.0, "hour": 3600.0, "minute": 60.0}
-LONGEST = 100 * 366 * 86400.0  # a time beyond it cannot be told as a date
+LONGEST = 100 * 366 * 86400.0  # seconds; a later time may not be a valid date
 
 
 @dataclass(frozen=True)
@@ -49,10 +45,10 @@ class Quota:
 
     def __post_init__(self) -> None:
         if isinstance(self.count, bool) or not isinstance(self.count, int) or self.count < 0:
-            raise UsageError(f"The quota of {self.tool} is a whole number from 0, not {self.count!r}.")
+            raise UsageError(f"The quota of {self.tool} must be a whole number from 0, not {self.count!r}.")
         if not (self.per in ("day", *SECONDS) or _seconds(self.per)):
             raise UsageError(
-                f"The quota of {self.tool} is per week, day, hour, minute or a number of seconds, "
+                f"The quota of {self.tool} must be per week, day, hour, minute or a number of seconds, "
                 f"not {self.per!r}."
             )
         _check_by(f"The quota of {self.tool}", self.by)
@@ -69,14 +65,13 @@ class Cooldown:
     def __post_init__(self) -> None:
         if not _seconds(self.seconds):
             raise UsageError(
-                f"The cooldown of {self.tool} is a number of seconds above 0, not {self.seconds!r}."
+                f"The cooldown of {self.tool} must be a number of seconds above 0, not {self.seconds!r}."
             )
         _check_by(f"The cooldown of {self.tool}", self.by)
 
 
 def account_of(user: str) -> str:
-    """The one spelling of a user's name under which uses are counted and rules name it: "Ann" and "ann " are
-    one user."""
+    """The normal spelling of a user's name, for counts and for rules: "Ann" and "ann " are one user."""
     letters = (char for char in unicodedata.normalize("NFKC", user) if unicodedata.category(char) != "Cf")
     return " ".join("".join(letters).casefold().split())
 
@@ -88,20 +83,20 @@ def _seconds(value: object) -> bool:
 
 def _check_by(what: str, by: object) -> None:
     if by not in BYS:
-        raise UsageError(f"{what} is by user, session or all, not {by!r}.")
+        raise UsageError(f"{what} must be by user, session or all, not {by!r}.")
 
 
 Rule = Quota | Cooldown
 
 
 class Calendar:
-    """The days of a time zone. Raises UsageError for an unknown one."""
+    """The days of a time zone. Raises UsageError for an unknown zone."""
 
     def __init__(self, zone: str = "UTC") -> None:
         self._zone = _zone_named(zone)
 
     def day(self, now: float) -> tuple[float, float]:
-        """The calendar day of a time: its beginning, and that of the next one."""
+        """The calendar day of a time: its beginning and its end, in seconds since 1970."""
         today = datetime.fromtimestamp(now, self._zone).date()
         start, end = (
             datetime(day.year, day.month, day.day, tzinfo=self._zone).timestamp()
@@ -110,7 +105,7 @@ class Calendar:
         return start, end
 
     def next_at(self, when: float, now: float) -> str:
-        """``next at 14:05 UTC, in 12 minutes``: the model may not know what time it is."""
+        """``next at 14:05 UTC, in 12 minutes``: the model may not know the time."""
         at = datetime.fromtimestamp(math.ceil(when), self._zone)
         days = (at.date() - datetime.fromtimestamp(now, self._zone).date()).days
         day = {0: "", 1: " tomorrow"}.get(days, f" on {at.date()}")
@@ -127,21 +122,18 @@ def _zone_named(name: str) -> tzinfo:
 
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # no such zone, no such name, a folder of zones
-        raise UsageError(
-            f"There is no time zone {name!r} here; zones are named as UTC or Europe/Berlin."
-        ) from None
+    except (KeyError, ValueError, OSError):  # an unknown zone, an invalid name, a folder of zones
+        raise UsageError(f"Unknown time zone {name!r}; examples are UTC and Europe/Berlin.") from None
 
 
-QUARTER = 900  # seconds that are counted together; the days of all time zones begin with one
-NOTHING = 1e-9  # US dollars; sums of costs are no more exact
+QUARTER = 900  # seconds that are counted together; days begin at a multiple in all time zones
+NOTHING = 1e-9  # US dollars; the precision of sums of costs
 
 
 @dataclass(frozen=True)
 class DailyBudget:
-    """What a user may spend on models in a calendar day: at most so many ``requests``, ``tokens`` (in and
-    out) and so much ``cost`` (US dollars); None is no bound. It is that of each user for themselves, or only
-    of ``user``."""
+    """A user's budget for models in a calendar day: maximum ``requests``, ``tokens`` (in and out) and
+    ``cost`` (US dollars); None means unlimited. It applies to each user separately, or only to ``user``."""
 
     user: str | None = None
     requests: int | None = None
@@ -150,7 +142,7 @@ class DailyBudget:
 
     def __post_init__(self) -> None:
         if not isinstance(self.user, str | None):
-            raise UsageError(f"The user of a daily budget is a name, not {self.user!r}.")
+            raise UsageError(f"The user of a daily budget must be a name, not {self.user!r}.")
         for name, value in self.bounds.items():
             whole, kinds = name != "cost", (int,) if name != "cost" else (int, float)
             if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value < math.inf:
@@ -160,18 +152,18 @@ class DailyBudget:
 
     @property
     def bounds(self) -> dict[str, Any]:
-        """What is bounded."""
+        """The limits that are set, by name."""
         found = {"requests": self.requests, "tokens": self.tokens, "cost": self.cost}
         return {name: value for name, value in found.items() if value is not None}
 
 
 class NoRoomError(Exception):
-    """What is left of a day is too little for a request; the text is a sentence."""
+    """The rest of a day's budget is too small for a request; the text is a sentence."""
 
 
 class Spending(Calendar):
-    """What users have spent today, and what the ``budgets`` leave them. ``store`` is opened at the first
-    request that they bound; ``clock`` gives seconds since 1970."""
+    """What each user has spent today, and the rest of their ``budgets``. ``store`` is opened at the first
+    limited request; ``clock`` returns seconds since 1970."""
 
     def __init__(
         self,
@@ -187,7 +179,7 @@ class Spending(Calendar):
         self._clock = clock
 
     def bounds(self, user: str) -> dict[str, float]:
-        """What a user may spend in a day, by the name of the bound: the least of all budgets for them."""
+        """A user's daily limits, by name: the smallest of all budgets for the user."""
         found: dict[str, float] = {}
         for budget in self._budgets:
             if budget.user is None or account_of(budget.user) == account_of(user):
@@ -196,7 +188,7 @@ class Spending(Calendar):
         return found
 
     def left(self, user: str) -> dict[str, float]:
-        """What is left to a user today of all that is bounded."""
+        """The rest of a user's limits today, by name."""
         bounds = self.bounds(user)
         if not bounds:
             return {}
@@ -204,8 +196,8 @@ class Spending(Calendar):
         return {name: max(0, value - spent[name]) for name, value in bounds.items()}
 
     def reserve(self, user: str, tokens: int, cost: float) -> int:
-        """Reserve a request that may take so much; where it is counted. Await ``on_disk`` before it is sent.
-        Raises NoRoomError."""
+        """Reserve at most ``tokens`` and ``cost`` for a request; returns its place for ``settle``. Await
+        ``on_disk`` before sending it. Raises NoRoomError."""
         bounds = self.bounds(user)
         wanted = {"requests": 1, "tokens": tokens, "cost": cost}
         with self._store().transaction(synced=False) as run:
@@ -224,8 +216,8 @@ class Spending(Calendar):
         return place
 
     def settle(self, user: str, place: int, tokens: int, cost: float, requests: int = 0) -> None:
-        """A request that was reserved took so much more than that, or less; one that was not made at all,
-        ``requests=-1``."""
+        """Add the difference between a request's actual and reserved amounts; ``requests=-1`` if it was not
+        sent at all."""
         with self._store().transaction(synced=False) as run:
             run(
                 "UPDATE spending SET requests = requests + ?, tokens = tokens + ?, cost = cost + ?"
@@ -234,7 +226,7 @@ class Spending(Calendar):
             )
 
     async def on_disk(self) -> None:
-        """Wait until all that was reserved by now is on disk. Raises StoreError."""
+        """Wait until all reservations so far are on disk. Raises StoreError."""
         await self._store().on_disk()
 
     def _spent(self, run: Statement, user: str, now: float) -> Mapping[str, float]:

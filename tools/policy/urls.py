@@ -1,10 +1,9 @@
 """The predicates ``host``, ``scheme`` and ``path`` of policy rules, and whether the rules let a call reach an
 address of this machine or of its network.
 
-Knows addresses as requests see them (tools/call/web_url.py); it must not know how rules are written, or which
-IP address a name leads to. Of a text that is no address nothing is decided. An address of the own network is
-reached only when an allow names it: the address itself, its network, or ``localhost``. A rule that names
-another host is not enough, for whoever owns the name decides where it leads.
+Addresses are parsed by tools/call/web_url.py; for any other text a predicate is undecided. A local address is
+reachable only if an allow names it: the address itself, its network, or ``localhost``. A rule that names
+another host is not enough, because the owner of that name decides which IP address it resolves to.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ HOSTS = '"example.org", "*.example.org" for all below it, "localhost:8000", or "
 
 
 class HostPattern(NamedTuple):
-    """What a rule names: a host, all names below one, or a network; and a port, where it names one."""
+    """The pattern in a rule: a host, all names below a host, or a network; and a port, if it names one."""
 
     host: str = ""
     below: bool = False
@@ -46,23 +45,23 @@ class HostPattern(NamedTuple):
 
 
 def read_pattern(text: str) -> HostPattern:
-    """The pattern that a rule's text is. Raises ToolError."""
+    """Parse the pattern in a rule. Raises ToolError."""
     if "/" in text and "://" not in text:
         try:
             return HostPattern(network=ip_network(text.replace("[", "").replace("]", "")))
         except ValueError:
-            raise ToolError(f"{excerpt(text)} is no network and no host; a host is {HOSTS}.") from None
+            raise ToolError(f"{excerpt(text)} is neither a network nor a host; a host is {HOSTS}.") from None
     name, colon, port = text.rpartition(":")
     bare = text.count(":") > 1 and "[" not in text  # an IPv6 address
     if not colon or bare or text.endswith("]"):
         name, port = f"[{text}]" if bare else text, ""
     elif not (port.isascii() and port.isdecimal() and 0 < int(port) < 65536):
-        raise ToolError(f"{excerpt(text)} is no host; a host is {HOSTS}.")
+        raise ToolError(f"{excerpt(text)} is not a host; a host is {HOSTS}.")
     below = name.startswith("*.")
     try:
         host = read_host(name.removeprefix("*."))
     except ToolError:
-        raise ToolError(f"{excerpt(text)} is no host; a host is {HOSTS}.") from None
+        raise ToolError(f"{excerpt(text)} is not a host; a host is {HOSTS}.") from None
     pattern = HostPattern(host, below, port=int(port or 0))
     address = WebUrl("http", host, 80, "/").address
     return pattern if address is None or below else pattern._replace(network=ip_network(address))
@@ -89,8 +88,8 @@ def has_scheme(schemes: frozenset[str]) -> Predicate:
 
 
 def has_path(predicate: Predicate) -> Predicate:
-    """The predicate holds of the path of an address, its escapes decoded. One that servers read in different
-    ways is undecided."""
+    """The predicate matches the path of an address, with its escapes decoded. Undecided for a path that
+    servers read differently."""
 
     def test(value: object, facts: object) -> Truth:
         if not isinstance(value, str):
@@ -105,7 +104,7 @@ def has_path(predicate: Predicate) -> Predicate:
 
 
 def below(folder: str) -> Predicate:
-    """``(under "/docs")`` inside of ``path``: that path and all below it."""
+    """``(under "/docs")`` inside ``path``: that path and all paths below it."""
     top = folder.rstrip("/")
 
     def test(value: object, facts: object) -> Truth:
@@ -130,7 +129,7 @@ def may_reach(
     host: str,
     origins: Origins | None = None,
 ) -> bool:
-    """Whether a call whose ``:url`` leads to the IP address ``host`` may go there."""
+    """Whether a call whose ``:url`` resolves to the IP address ``host`` may connect to it."""
     if not isinstance(policy, RulesPolicy):
         return False
     facts = EvaluationContext(tool, call, workspace, origins)
@@ -152,7 +151,7 @@ def may_reach(
 
 
 class _Led(NamedTuple):
-    """What a session has seen, for a call whose address ``given`` is looked at as where it has ``led``."""
+    """A session's origins, for a call whose address ``given`` was redirected to ``led``."""
 
     origins: Origins
     led: str

@@ -447,7 +447,7 @@ MISTAKES = [
     ),
     (
         ["approve", "REQUEST", "--scope", "(read-file)", "--yes"],
-        "A scope allows calls of write-file, the tool that was asked for; not (allow (read-file)).",
+        "A scope allows only calls of write-file, the requested tool; not (allow (read-file)).",
     ),
     (
         ["approve", "REQUEST", "--scope", '(write-file :path (under "doc"))', "--yes"],

@@ -271,7 +271,7 @@ def test_the_settings_of_a_workspace_are_trusted_with_its_policy(here: Path) -> 
 def test_trust_that_cannot_be_kept_is_told(here: Path) -> None:
     files(here, {".quoth/policy.hy": "(deny (echo))", "state": "a file"})
     said = quoth("trust", "--yes", cwd=here, env={"QUOTH_STATE": str(here / "state")})
-    assert said == Said(2, "", f"quoth: The trust cannot be kept in {here}/state/trust: Not a directory.\n")
+    assert said == Said(2, "", f"quoth: The trust cannot be stored in {here}/state/trust: Not a directory.\n")
 
 
 # quoth policy check
@@ -287,13 +287,13 @@ wrong.hy:1:8: There is no tool named wirte-file. Did you mean write-file?
 wrong.hy:2:17: read-file has no argument :pth. Did you mean :path?
   (ask (read-file :pth "x"))
                   ^
-wrong.hy:4:3: This allow never matters: wrong.hy:3 denies these calls and more.
+wrong.hy:4:3: This allow has no effect: wrong.hy:3 denies these calls and more.
     (allow (edit-file :path (under "src")))
     ^
-wrong.hy:5:1: This allow never matters: wrong.hy:3 denies the same calls.
+wrong.hy:5:1: This allow has no effect: wrong.hy:3 denies the same calls.
   (allow (edit-file))
   ^
-wrong.hy:6:1: This rule stands at wrong.hy:3 already.
+wrong.hy:6:1: This rule is already given at wrong.hy:3.
   (deny (edit-file))
   ^
 wrong.hy:7:16: No tool has an argument :zzz.
@@ -344,7 +344,7 @@ def test_check_of_a_workspace_knows_that_it_may_only_tighten(here: Path, state: 
     own = files(here, {".quoth/policy.hy": "(allow (write-file))"}) / ".quoth/policy.hy"
     files(state / "config", {"policy.hy": "(deny (edit-file))"})
     expected = (
-        ".quoth/policy.hy:1:1: A workspace's own policy may only tighten; this allow is passed over.\n"
+        ".quoth/policy.hy:1:1: A workspace's own policy may only tighten; this allow is ignored.\n"
         "  (allow (write-file))\n  ^\n"
     )
     assert quoth("policy", "check", str(own), cwd=here).out == expected.replace(".quoth", f"{here}/.quoth")
@@ -352,7 +352,7 @@ def test_check_of_a_workspace_knows_that_it_may_only_tighten(here: Path, state: 
     assert both.code == 1
     assert both.out.startswith(expected)
     assert both.out.endswith("config/policy.hy: 1 rule; nothing to complain of.\n")
-    assert both.err == f"quoth: {own} {IS_NOT_TRUSTED} as it is; {READ_IT_THEN_RUN}: quoth trust\n"
+    assert both.err == f"quoth: {own} {IS_NOT_TRUSTED} in its present form; {READ_IT_THEN_RUN}: quoth trust\n"
 
 
 def test_check_knows_the_tools_of_a_file(here: Path) -> None:
@@ -441,7 +441,7 @@ def test_explain_of_a_reply_that_says_how_sure_it_is(here: Path) -> None:
 def test_explain_shows_what_cannot_be_decided(here: Path) -> None:
     files(here, {"p.hy": "(ask (echo :text (> 1)))\n(allow (echo :text (not (> 1))))"})
     assert explained('(echo "x")', cwd=here).out == (
-        "ask: p.hy:1 says (ask (echo :text (> 1))), and whether that fits cannot be decided.\n"
+        "ask: p.hy:1 says (ask (echo :text (> 1))), and whether that matches cannot be decided.\n"
         "  p.hy:1  (ask (echo :text (> 1)))  (decides; cannot be decided, so it counts)\n"
         "  p.hy:2  (allow (echo :text (not (> 1))))  (cannot be decided, so it does not count)\n"
         "Without rules: allow, for it touches nothing.\n"

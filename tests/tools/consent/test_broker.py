@@ -878,27 +878,27 @@ BAD: list[tuple[str, Decision, str]] = [
     (
         "a scope about another tool",
         Decision("scope", rule="(other)"),
-        "A scope allows calls of probe, the tool that was asked for; not (allow (other)).",
+        "A scope allows only calls of probe, the requested tool; not (allow (other)).",
     ),
     (
         "a scope about all tools",
         Decision("scope", rule="(allow _)"),
-        "A scope allows calls of probe, the tool that was asked for; not (allow _).",
+        "A scope allows only calls of probe, the requested tool; not (allow _).",
     ),
     (
         "a deny",
         Decision("scope", rule="(deny (probe))"),
-        "A scope allows calls of probe, the tool that was asked for; not (deny (probe)).",
+        "A scope allows only calls of probe, the requested tool; not (deny (probe)).",
     ),
     (
         "a limit",
         Decision("scope", rule="(quota probe 3 :per :day)"),
-        'A scope is one rule, such as (allow (write-file :path (under "src"))).',
+        'A scope must be one rule, such as (allow (write-file :path (under "src"))).',
     ),
     (
         "two rules",
         Decision("scope", rule="(allow (probe)) (allow (probe))"),
-        'A scope is one rule, such as (allow (write-file :path (under "src"))).',
+        'A scope must be one rule, such as (allow (write-file :path (under "src"))).',
     ),
     (
         "an unknown argument",
@@ -908,7 +908,7 @@ BAD: list[tuple[str, Decision, str]] = [
     (
         "a secret",
         Decision("scope", rule='(allow (probe :pin "1234"))'),
-        'scope:1:15: :pin is secret, and a rule is not; write :pin _.\n  (allow (probe :pin "1234"))\n'
+        'scope:1:15: :pin is secret, and rules are readable; write :pin _.\n  (allow (probe :pin "1234"))\n'
         "                ^",
     ),
     (

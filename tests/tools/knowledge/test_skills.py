@@ -149,7 +149,7 @@ def test_a_skill_counts_only_as_it_was_trusted(home: Path, file: str) -> None:
 def test_a_record_of_trust_that_cannot_be_read_trusts_nothing(home: Path) -> None:
     record = TRUST._file(trusted(home))
     record.write_text("{")
-    assert complaint(UsageError, lambda: load_skills(home)).startswith("The record of trust ")
+    assert complaint(UsageError, lambda: load_skills(home)).startswith("The trust record ")
 
 
 # What a model reads

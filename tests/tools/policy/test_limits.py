@@ -184,8 +184,8 @@ def test_what_the_body_says_comes_before_what_is_left(counter: Counter, clock: P
         ),
         (
             Quota("probe", 1, 90, "all"),
-            "0 of 1 left within 90 s by everybody",
-            "1 of 1 used within 90 s by everybody, next at 12:01:30 UTC, in 90 s",
+            "0 of 1 left within 90 s by all users",
+            "1 of 1 used within 90 s by all users, next at 12:01:30 UTC, in 90 s",
         ),
         (
             Quota("probe", 1, "week"),
@@ -199,8 +199,8 @@ def test_what_the_body_says_comes_before_what_is_left(counter: Counter, clock: P
         ),
         (
             Cooldown("probe", 7200, "all"),
-            "next after a cooldown of 2 hours by everybody",
-            "its cooldown is 2 hours by everybody, next at 14:00 UTC, in 2 hours",
+            "next after a cooldown of 2 hours by all users",
+            "its cooldown is 2 hours by all users, next at 14:00 UTC, in 2 hours",
         ),
     ],
 )
@@ -305,7 +305,7 @@ def test_a_zone_without_a_name_for_its_time_is_told_by_its_offset(counter: Count
 @pytest.mark.parametrize("zone", ["Mars/Base", "", "/etc/passwd", "../x", "Europe"])
 def test_a_zone_there_is_not_is_told(zone: str) -> None:
     said = complaint(UsageError, lambda: StoreLimits(lambda: Store(":memory:"), zone=zone))
-    assert said == f"There is no time zone {zone!r} here; zones are named as UTC or Europe/Berlin."
+    assert said == f"Unknown time zone {zone!r}; examples are UTC and Europe/Berlin."
 
 
 def test_a_clock_that_was_wrong_locks_nobody_out_for_ever(counter: Counter, clock: PausableClock) -> None:
@@ -401,29 +401,29 @@ def test_an_agent_keeps_the_quotas_it_is_given(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: Quota("x", -1), "The quota of x is a whole number from 0, not -1."),
-        (lambda: Quota("x", True), "The quota of x is a whole number from 0, not True."),
-        (lambda: Quota("x", 1.5), "The quota of x is a whole number from 0, not 1.5."),  # type: ignore[arg-type]
+        (lambda: Quota("x", -1), "The quota of x must be a whole number from 0, not -1."),
+        (lambda: Quota("x", True), "The quota of x must be a whole number from 0, not True."),
+        (lambda: Quota("x", 1.5), "The quota of x must be a whole number from 0, not 1.5."),  # type: ignore[arg-type]
         (
             lambda: Quota("x", 1, "year"),  # type: ignore[arg-type]
-            "The quota of x is per week, day, hour, minute or a number of seconds, not 'year'.",
+            "The quota of x must be per week, day, hour, minute or a number of seconds, not 'year'.",
         ),
         (
             lambda: Quota("x", 1, 0),
-            "The quota of x is per week, day, hour, minute or a number of seconds, not 0.",
+            "The quota of x must be per week, day, hour, minute or a number of seconds, not 0.",
         ),
         (
             lambda: Quota("x", 1, by="me"),  # type: ignore[arg-type]
-            "The quota of x is by user, session or all, not 'me'.",
+            "The quota of x must be by user, session or all, not 'me'.",
         ),
         (
             lambda: Cooldown("x", float("nan")),
-            "The cooldown of x is a number of seconds above 0, not nan.",
+            "The cooldown of x must be a number of seconds above 0, not nan.",
         ),
-        (lambda: Cooldown("x", 0), "The cooldown of x is a number of seconds above 0, not 0."),
+        (lambda: Cooldown("x", 0), "The cooldown of x must be a number of seconds above 0, not 0."),
         (
             lambda: Cooldown("x", 1, "me"),  # type: ignore[arg-type]
-            "The cooldown of x is by user, session or all, not 'me'.",
+            "The cooldown of x must be by user, session or all, not 'me'.",
         ),
     ],
 )

@@ -73,13 +73,16 @@ def test_an_argument_compared_with_what_it_never_is(rule: str, messages: list[st
     [
         ("(deny (remote))", []),
         ('(deny (probe) (remote "sg"))', []),
-        ('(deny (remote "sh"))', ["No tool is of a catalogue named sh. Did you mean shop?"]),
+        ('(deny (remote "sh"))', ["No tool comes from a catalog named sh. Did you mean shop?"]),
         (
             '(deny (remote (one-of "sg" "other")))',
-            ["No tool is of a catalogue named other. There is sg, shop."],
+            ["No tool comes from a catalog named other. There is sg, shop."],
         ),
         ('(deny (remote (matches "other")))', []),
-        ("(deny (here) (remote))", ["here is no tool of a worker, so (remote) never fits a call of it."]),
+        (
+            "(deny (here) (remote))",
+            ["here is not a tool of a worker, so (remote) never matches its calls."],
+        ),
         ('(deny (gone) (remote "sg"))', [f"{THERE_IS_NO_TOOL_NAMED} gone."]),
     ],
 )
@@ -95,7 +98,7 @@ def test_rules_about_remote_tools_that_fit_none(rule: str, findings: list[str]) 
 
 @pytest.mark.parametrize("hours", ["1e6", "1e308", str(10**299)])
 def test_a_cooldown_that_never_ends_is_a_fault(hours: str) -> None:
-    with pytest.raises(UsageError, match=r"p\.hy:1:.*A cooldown is at most 878,400 hours\."):
+    with pytest.raises(UsageError, match=r"p\.hy:1:.*A cooldown can be at most 878,400 hours\."):
         read_orders(f"(cooldown echo {hours} :hours)", "p.hy")
 
 
@@ -154,7 +157,7 @@ def test_what_fits_no_call_is_found(rules: str, kinds: list[tuple[str, str]]) ->
         ('(deny (save :size (under "src")))', ":size of save is int, never a path."),
         ('(deny (save :file (under "src")))', ""),
         ('(deny (save :both (under "src")))', ""),
-        ('(deny (save :file "src/a"))', ":file of save is a text, so that another spelling of the same path"),
+        ('(deny (save :file "src/a"))', ":file of save is a text, so another spelling of the same path"),
         ('(deny (save :content "src/a"))', ""),
         ('(deny (save :path "src/a"))', ""),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sentences import AND_THERE_IS_NO_SUCH, THERE_IS_NO_TOOL_NAMED
+from sentences import THERE_IS_NO_TOOL_NAMED
 from words import complaint, gateway, shipped, table_of, tool
 
 from quoth.tools.errors import UnknownToolError, UsageError
@@ -206,9 +206,9 @@ def test_allow_names_the_users_of_a_tool(words: list[str], expected: dict[str, t
         ("buy", "--allow takes TOOL=USER,…, such as count-fruit=ann,ben; not buy."),
         ("=ann", "--allow takes TOOL=USER,…, such as count-fruit=ann,ben; not =ann."),
         ("b y=ann", "--allow takes TOOL=USER,…, such as count-fruit=ann,ben; not b y=ann."),
-        ("buy=", "--allow buy= has an empty name; every user of buy is written buy=*."),
-        ("buy=ann,,ben", "--allow buy=ann,,ben has an empty name; every user of buy is written buy=*."),
-        ("buy=ann,*", "--allow buy=ann,* names users beside *, which is everybody."),
+        ("buy=", "--allow buy= has an empty name; write buy=* for every user."),
+        ("buy=ann,,ben", "--allow buy=ann,,ben has an empty name; write buy=* for every user."),
+        ("buy=ann,*", "--allow buy=ann,* names users besides *, which means every user."),
     ],
 )
 def test_allow_that_cannot_be_read(word: str, message: str) -> None:
@@ -236,14 +236,14 @@ def test_allow_of_an_unknown_tool_names_the_nearest() -> None:
     def allow(name: str, table: ToolTable = TOOLS) -> str:
         return complaint(UsageError, lambda: permissions_for(policy(""), table, {name: ("ann",)}))
 
-    assert allow("by") == f"--allow names by, {AND_THERE_IS_NO_SUCH}. Did you mean buy?"
-    assert allow("zzz", table_of(BUY)) == (f"--allow names zzz, {AND_THERE_IS_NO_SUCH}. The tools are buy.")
+    assert allow("by") == "--allow names an unknown tool, by. Did you mean buy?"
+    assert allow("zzz", table_of(BUY)) == "--allow names an unknown tool, zzz. The tools are buy."
 
 
 def test_one_allow_is_of_one_tool() -> None:
     allowed = read_allow([f"{BUY.name}=ann,{FETCH.name}=ben"])
     assert complaint(UsageError, lambda: permissions_for(policy(""), TOOLS, allowed)) == (
-        f"--allow {BUY.name}=… names another tool, too: give {FETCH.name}=ben an --allow of its own."
+        f"--allow {BUY.name}=… also names another tool: give {FETCH.name}=ben its own --allow."
     )
 
 

@@ -161,7 +161,7 @@ TEACHER = "(ask (send-email :recipients (not (every (or (in-task) (in-field)))))
         (
             TEACHER,
             '(send-email :recipients ["ann@home.example" "x@evil.example"])',
-            ":recipients x@evil.example stands in the text of read-file mail.txt",
+            ":recipients x@evil.example is in the text of read-file mail.txt",
         ),
         (TEACHER, '(send-email :recipients ["nowhere"])', ":recipients nowhere is the model's own"),
         (
@@ -172,12 +172,12 @@ TEACHER = "(ask (send-email :recipients (not (every (or (in-task) (in-field)))))
         (
             "(allow (send-email :body (not (in-text)) :recipients (in-task)))",
             '(send-email :recipients ["ann@home.example"])',
-            ":recipients ann@home.example stands in your task",
+            ":recipients ann@home.example is in your task",
         ),
         (
             "(ask (send-email :body (not (links (in-task)))))",
             '(send-email :body "See https://evil.example/a")',
-            "https://evil.example/a, in :body, stands in the text of read-file mail.txt",
+            "https://evil.example/a, in :body, is in the text of read-file mail.txt",
         ),
         # a secret is named and never shown; what would move a terminal is made visible; a long text is cut
         ("(ask (send-email :pin (made-up)))", '(send-email :pin "1234")', ":pin, a secret, is the"),
@@ -217,8 +217,8 @@ def test_an_explanation_gives_the_same_reason_as_the_verdict() -> None:
 def test_a_scope_cannot_ask_where_a_value_comes_from() -> None:
     text = "(allow (send-email :recipients (every (in-task))))"
     assert complaint(UsageError, lambda: read_scope(text, SEND)).splitlines()[0] == (
-        "scope:1:39: A scope does not know where a value comes from; name the values, or write"
-        " this rule into a policy file."
+        "scope:1:39: A scope cannot test the origin of a value; name the values, or write"
+        " this rule in a policy file."
     )
     (rule,) = read_orders(text, "scope").rules
     assert not covers(rule, SEND, new_call(form('(send-email :recipients ["a"])')), Workspace("."))
@@ -235,16 +235,16 @@ def test_a_scope_cannot_ask_where_a_value_comes_from() -> None:
         ("(ask (f :x (in-field 1)))", "(in-field …) takes names of tools, not 1."),
         ("(ask (f :x (in-field :a)))", "(in-field …) takes names of tools, not :a."),
         ("(ask (f :x (links)))", "(links …) takes one predicate, as in (links (or (in-task) (in-field)))."),
-        ("(ask (user (in-task)))", "(in-task) is about an argument of a call, and here is none."),
-        ("(ask (f :x (len (made-up))))", "(made-up) is about an argument of a call, and here is none."),
-        ("(ask (f :x (path (in-text))))", "(in-text) is about a whole address, and this is the path of one."),
+        ("(ask (user (in-task)))", "(in-task) must be in an argument of a call."),
+        ("(ask (f :x (len (made-up))))", "(made-up) must be in an argument of a call."),
+        ("(ask (f :x (path (in-text))))", "(in-text) is about a whole address, and this is only its path."),
         (
             "(ask (f :x (and (in-task) (made-up))))",
-            "This never holds: (made-up) is what is in no task and no field.",
+            "This never matches: a (made-up) value is in no task and no field.",
         ),
-        ("(ask (in-task))", "a predicate; it stands inside a clause, as in (any-tool :to (in-task))."),
-        ("(ask (send :to in-task))", "in-task is no value; the predicate is written (in-task)."),
-        ("(careful 1)", "(careful) takes nothing; what it should not ask about is an allow."),
+        ("(ask (in-task))", "a predicate; write it inside a clause, as in (any-tool :to (in-task))."),
+        ("(ask (send :to in-task))", "in-task is not a value; write the predicate as (in-task)."),
+        ("(careful 1)", "(careful) takes nothing; an allow exempts calls from it."),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_at_its_place(rule: str, message: str) -> None:
@@ -260,14 +260,14 @@ def test_a_mistake_is_told_at_its_place(rule: str, message: str) -> None:
         ),
         (
             "(ask (send-email :body (not (in-field read-mail))))",
-            "What read-mail returns is free text, so no value is a field of it.",
+            "read-mail returns free text, so no value is a field of its result.",
         ),
-        ("(ask (send-email :urgent (made-up)))", ":urgent of send-email is bool, which comes from nowhere."),
+        ("(ask (send-email :urgent (made-up)))", ":urgent of send-email is bool, and a bool has no origin."),
         (
             "(ask (send-email :body (links (in-text))))",
-            "A text without a link fits this, too; write (not (links (or (in-task) (in-field)))).",
+            "A text without a link matches, too; write (not (links (or (in-task) (in-field)))).",
         ),
-        ("(careful)\n(careful)", "(careful) stands at policy.hy:1 already."),
+        ("(careful)\n(careful)", "(careful) is already given at policy.hy:1."),
     ],
 )
 def test_a_rule_that_cannot_hold_what_it_seems_to_is_found(rule: str, found: str) -> None:

@@ -451,7 +451,7 @@ def test_without_rules_the_effects_decide() -> None:
         assert judged(rules, '(writes "a")') == Verdict("ask", IT_WRITES_FILES)
         assert judged(rules, '(edits "a")') == Verdict("ask", IT_WRITES_FILES)
         assert judged(rules, '(keeps "a")') == Verdict(
-            "allow", "it changes memory, as far as the blocks' permissions let it"
+            "allow", "it changes memory, within the blocks' permissions"
         )
         assert judged(rules, '(sends "a")') == Verdict("allow", IT_SENDS_A_MESSAGE)
         assert judged(rules, '(keeps-all "a")') == Verdict("ask", IT_RUNS_A_PROGRAM)
@@ -466,7 +466,7 @@ def test_a_verdict_names_the_rule_as_written_and_its_place() -> None:
     assert judged(policy(rules), '(reads "a")') == Verdict("ask", "policy.hy:5 says (ask (reads))")
     assert judged(policy(rules), '(edits "a")') == Verdict("allow", "policy.hy:6 says (allow (edits))")
     assert judged(policy("(deny (free :many (> 1)))"), "(free)").reason == (
-        "policy.hy:1 says (deny (free :many (> 1))), and whether that fits cannot be decided"
+        "policy.hy:1 says (deny (free :many (> 1))), and whether that matches cannot be decided"
     )
 
 
@@ -757,49 +757,52 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ("(deny (f)", f"1:1: this ( {IS_NEVER_CLOSED}; add ) at the end"),
         (
             "deny",
-            'deny is no rule; a policy is made of rules such as (deny (write-file :path (under "secret"))).',
+            'deny is no rule; a policy contains rules such as (deny (write-file :path (under "secret"))).',
         ),
         (
             "()",
-            '() is no rule; a policy is made of rules such as (deny (write-file :path (under "secret"))).',
+            '() is no rule; a policy contains rules such as (deny (write-file :path (under "secret"))).',
         ),
         ("(dney (f))", "1:2: There is no rule dney. Did you mean deny?"),
         ("(zzz (f))", "1:2: There is no rule zzz. There are deny, ask, allow, quota, cooldown, careful."),
-        ("(deny)", "1:1: This rule is about nothing; (deny _) is about every call."),
-        ('(ask :why "x")', "1:1: This rule is about nothing; (ask _) is about every call."),
-        ("(deny write-file)", "1:7: write-file is no call; write (write-file)."),
-        ('(deny "x")', '1:7: "x" is no call.'),
+        ("(deny)", "1:1: This rule matches nothing; write (deny _) to match every call."),
+        ('(ask :why "x")', "1:1: This rule matches nothing; write (ask _) to match every call."),
+        ("(deny write-file)", "1:7: write-file is not a call; write (write-file)."),
+        ('(deny "x")', '1:7: "x" is not a call.'),
         ("(deny ((f)))", "1:8: A call begins with the name of a tool, not with (f)."),
-        ("(deny (f!))", "1:8: f! is no name of a tool."),
-        ("(deny (f) (g))", "1:11: A rule is about one call; write a rule for each."),
+        ("(deny (f!))", "1:8: f! is not a valid tool name."),
+        ("(deny (f) (g))", "1:11: A rule has one call; write one rule for each call."),
         (
             '(deny (f) (rout "chat"))',
-            "1:11: A rule is about one call; write a rule for each. Did you mean route?",
+            "1:11: A rule has one call; write one rule for each call. Did you mean route?",
         ),
-        ("(deny (f) _)", "1:11: A rule is about one call; write a rule for each."),
-        ('(deny (f "x"))', '1:10: An argument is named: (f :name "x").'),
-        ('(deny (rout "x"))', '1:13: An argument is named: (rout :name "x"). Did you mean route?'),
-        ("(deny (efects :writes))", "1:15: :writes has no predicate; _ is any value. Did you mean effects?"),
+        ("(deny (f) _)", "1:11: A rule has one call; write one rule for each call."),
+        ('(deny (f "x"))', '1:10: An argument needs its name: (f :name "x").'),
+        ('(deny (rout "x"))', '1:13: An argument needs its name: (rout :name "x"). Did you mean route?'),
+        (
+            "(deny (efects :writes))",
+            "1:15: :writes has no predicate; _ is any value. Did you mean effects?",
+        ),
         ("(deny (f :a))", "1:10: :a has no predicate; _ is any value."),
         ("(deny (f :a :b 1))", "1:10: :a has no predicate; _ is any value."),
-        ("(deny (f :a 1 :A 2))", "1:15: :a stands twice; write (and … …)."),
+        ("(deny (f :a 1 :A 2))", "1:15: :a is given twice; write (and … …)."),
         (
             "(deny (not (nested)))",
-            '1:8: not is a predicate; it stands inside a clause, as in (user (not "ann")).',
+            '1:8: not is a predicate; write it inside a clause, as in (user (not "ann")).',
         ),
         ('(deny (f :a (undr "x")))', f"1:14: {THERE_IS_NO_PREDICATE} undr. Did you mean under?"),
         ("(deny (f :a (zzz 1)))", "1:14: There is no predicate zzz. There are under, matches, one-of, len,"),
         ("(deny (f :a ()))", f"1:13: {THERE_IS_NO_PREDICATE} ()."),
-        ("(deny (f :a abc))", '1:13: abc is no value; a text is written "abc".'),
-        ("(deny (f :a [:abc]))", '1:14: :abc is no value; a text is written "abc".'),
-        ("(deny (f :a ...))", '1:13: ... stands at the end of a list: ["git" ...].'),
-        ('(deny (f :a [... "x"]))', '1:14: ... stands at the end of a list: ["git" ...].'),
+        ("(deny (f :a abc))", '1:13: abc is not a value; write a text as "abc".'),
+        ("(deny (f :a [:abc]))", '1:14: :abc is not a value; write a text as "abc".'),
+        ("(deny (f :a ...))", '1:13: ... must be at the end of a list: ["git" ...].'),
+        ('(deny (f :a [... "x"]))', '1:14: ... must be at the end of a list: ["git" ...].'),
         (
             '(deny (f :a b"x"))',
-            '1:13: b"x" is no value here; there are texts, numbers, True, False, nil, […], {…}.',
+            '1:13: b"x" is not a value; use a text, a number, True, False, nil, […] or {…}.',
         ),
-        ("(deny (f :a #{1}))", "1:13: #{1} is no value here; there are texts, numbers"),
-        ("(deny (f :a NaN))", "1:13: NaN is no value here; there are texts, numbers"),
+        ("(deny (f :a #{1}))", "1:13: #{1} is not a value; use a text, a number"),
+        ("(deny (f :a NaN))", "1:13: NaN is not a value; use a text, a number"),
         ('(deny (f :a {"b"}))', "1:13: This dictionary has a key without a value."),
         ("(deny (f :a {1 2}))", '1:14: a key is a text, written "x"; not 1.'),
         ("(deny (f :a (not 1 2)))", '1:13: (not …) takes one predicate, as in (not "x").'),
@@ -819,24 +822,24 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ),
         ("(deny (effects :wirtes))", "1:16: (effects …) has no :wirtes. Did you mean :writes?"),
         ("(deny (cost :high))", "1:13: (cost …) has no :high. There are :free, :cheap, :expensive."),
-        ("(deny (effects))", "1:7: (effects) says nothing; it is written (effects :writes)."),
-        ("(deny (remote sg))", '1:15: sg is no value; a text is written "sg".'),
-        ("(deny (depth))", "1:7: (depth) says nothing; it is written (depth > 2)."),
-        ("(deny (confidence))", "1:7: (confidence) says nothing; it is written (confidence < 0.5)."),
-        ("(deny (confidence < 50))", f"1:21: Confidence is {A_NUMBER_FROM_0} to 1, never 50."),
-        ('(ask (confidence (not "low")))', f'1:23: Confidence is {A_NUMBER_FROM_0} to 1, never "low".'),
+        ("(deny (effects))", "1:7: (effects) says nothing; write (effects :writes)."),
+        ("(deny (remote sg))", '1:15: sg is not a value; write a text as "sg".'),
+        ("(deny (depth))", "1:7: (depth) says nothing; write (depth > 2)."),
+        ("(deny (confidence))", "1:7: (confidence) says nothing; write (confidence < 0.5)."),
+        ("(deny (confidence < 50))", f"1:21: Confidence must be {A_NUMBER_FROM_0} to 1, not 50."),
+        ('(ask (confidence (not "low")))', f'1:23: Confidence must be {A_NUMBER_FROM_0} to 1, not "low".'),
         ("(deny (nested 1))", "1:15: (nested) takes nothing."),
         ('(deny (f) :why "x" (nested))', '1:11: A rule may end with :why "reason"; here is :why.'),
         ('(deny (f) :because "x")', '1:11: A rule may end with :why "reason"; here is :because.'),
         ("(deny (f) :why 3)", '1:16: :why is a text, written "x"; not 3.'),
-        ("(quota f 0 :per :day)", f"1:10: A quota is {A_WHOLE_NUMBER_FROM_1}, not 0."),
+        ("(quota f 0 :per :day)", f"1:10: A quota must be {A_WHOLE_NUMBER_FROM_1}, not 0."),
         ("(quota f 3)", "1:1: A quota needs its window: :per :day, or :minute, :hour, :week."),
-        ("(quota f)", "1:1: This is written (quota search 3 :per :day)."),
+        ("(quota f)", "1:1: Write this as (quota search 3 :per :day)."),
         ("(quota f 3 :per :dya)", "1:17: :per has no :dya. Did you mean :day?"),
         ("(quota f 3 :pre :day)", "1:12: (quota …) has no :pre. Did you mean :per?"),
         ("(quota f 3 :per)", f"1:12: :per {HAS_NO_VALUE}."),
         ("(cooldown f 10)", "1:1: A cooldown needs its unit: :seconds, :minutes or :hours."),
-        ("(cooldown f -1 :seconds)", "1:13: A cooldown is a number above 0, not -1."),
+        ("(cooldown f -1 :seconds)", "1:13: A cooldown must be a number above 0, not -1."),
         ("(cooldown f 1 :days)", "1:15: (cooldown …) has no :days."),
     ],
 )

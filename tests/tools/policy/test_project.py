@@ -90,7 +90,7 @@ def test_that_of_another_user_is_never_passed_over(
     with pytest.raises(UsageError) as raised:
         find_project(tmp_path / here)
     folder, marker = (tmp_path / refused).parent, Path(refused).name
-    why = f"{folder} may be the root of this project, as it has a {marker}, but {tmp_path}"
+    why = f"{folder} may be the root of this project, because it has a {marker}, but {tmp_path}"
     assert str(raised.value).startswith(why)
 
 
@@ -160,7 +160,7 @@ def test_what_cannot_be_looked_at_is_not_missing(unsearchable: Path) -> None:
     who = NOBODY if os.geteuid() == 0 else ()
     words = [*who, sys.executable, "-c", look, str(unsearchable / "sub")]
     said = subprocess.run(words, cwd="/", capture_output=True, text=True, timeout=120)
-    why = f"{unsearchable}/sub cannot be looked at, so the workspace is not known: Permission denied."
+    why = f"{unsearchable}/sub cannot be examined, so the workspace is not known: Permission denied."
     assert f"UsageError: {why}" in said.stderr
 
 

@@ -127,7 +127,7 @@ def test_without_a_budget_no_store_is_opened() -> None:
         ({"tokens": True}, "The tokens of a daily budget are a whole number from 0, not True."),
         ({"cost": "5"}, "The cost of a daily budget is a number of US dollars from 0, not '5'."),
         ({"cost": float("nan")}, "The cost of a daily budget is a number of US dollars from 0, not nan."),
-        ({"user": 5}, "The user of a daily budget is a name, not 5."),
+        ({"user": 5}, "The user of a daily budget must be a name, not 5."),
     ],
 )
 def test_what_is_no_budget_is_a_sentence(wrong: dict[str, Any], sentence: str) -> None:
