@@ -126,16 +126,19 @@ def _line(row: dict[str, Any]) -> str:
     what = row["form"] or (f"({row['tool']} …)" if row["tool"] else row["stage"])  # older rows hold no form
     ended = f"{row['status']:<9} {row['duration_ms']:>6} ms"
     first = f"{row['seq']:>5}  {when}  {ended}  {row['user']}  {row['session']}  {row['route']}  {what}"
-    asked = ("policy", "rule", "guard", "gate")
-    notes = [f"{name}: {row[name]}" for name in asked if row[name] not in ("", "allow")]
+    judges = ("policy", "rule", "guard", "gate")
+    notes = [f"{name}: {row[name]}" for name in judges if row[name] not in ("", "allow")]
     if (confidence := row.get("confidence")) is not None:
         notes.append(f"confidence: {confidence:g}")
     if row["consent"]:
         notes.append(f"consent: {row['consent']}")
     if row["repairs"]:
         notes.append(f"mended: {row['repairs']}")
-    if row["details"]:
-        notes.append(f"details: {json.dumps(row['details'], ensure_ascii=False)}")
+    details = {**row["details"]}
+    if (asked := details.pop("asked_ms", None)) is not None:
+        notes.append(f"a person was asked for {asked / 1000:.0f} s")
+    if details:
+        notes.append(f"details: {json.dumps(details, ensure_ascii=False)}")
     if row["message"]:
         notes.append(str(row["message"]))
     if row["side_effects"]:

@@ -155,9 +155,11 @@ def _is_users(module: str) -> bool:
 
 
 def _was_on(row: dict[str, Any], when: float) -> bool:
-    """Whether the call of a row was being made at a time."""
+    """Whether the call of a row ran at a time. Its duration does not count the time in which a person was
+    asked."""
     begun = datetime.fromisoformat(row["ts"]).timestamp()
-    return bool(begun - SLACK <= when <= begun + row["duration_ms"] / 1000 + SLACK)
+    took = row["duration_ms"] + row["details"].get("asked_ms", 0)
+    return bool(begun - SLACK <= when <= begun + took / 1000 + SLACK)
 
 
 def digest_of_file(path: Path) -> str:

@@ -80,7 +80,7 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
             state.notes += [said for write in state.context.written if (said := write())]
             message = outcome.message or "\n".join((*state.said, *state.notes))
             told = "\n".join(state.said) if outcome.status == "ok" else message
-            details = state.context.audit.recorded()
+            details = {**state.context.audit.recorded(), **_asked(state)}
             told_of = details | row | ({"room_at": outcome.room_at} if outcome.room_at else {})
             told_of |= {"request": state.request} if state.request and outcome.status == "pending" else {}
             result = ToolResult(
@@ -142,10 +142,19 @@ def _row(state: CallState, stage: str, status: Status) -> dict[str, Any]:
         "digest": call.form.digest,
         "status": status,
         "stage": stage,
-        "duration_ms": int((time.monotonic() - state.started) * 1000),
+        "duration_ms": int((time.monotonic() - state.started - state.clock.held) * 1000),
         "ts": state.now.isoformat(timespec="milliseconds"),
         "route": call.route,
     }
+
+
+ASKED_FROM = 1.0  # seconds; a shorter time was spent on the record of the request
+
+
+def _asked(state: CallState) -> dict[str, int]:
+    """The milliseconds for which a person was asked, which the duration leaves out; nothing if no person was."""
+    held = state.clock.held
+    return {"asked_ms": int(held * 1000)} if held >= ASKED_FROM else {}
 
 
 def _evidence(

@@ -34,7 +34,7 @@ from quoth.tools.call.call import ALLOW, Call, ToolResult, Verdict, ask, deny, n
 from quoth.tools.call.context import ToolContext, current_context
 from quoth.tools.call.ports import MemoryAudit, Receipt, Refusal, Reservation
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.door import execution, stages
+from quoth.tools.door import execution, recording, stages
 from quoth.tools.door.door import Door
 from quoth.tools.door.stages import STAGES
 from quoth.tools.errors import STATUSES, ToolError, ToolFailure, UnknownToolError
@@ -154,6 +154,34 @@ def test_the_row_says_who_called_what_when_and_how_it_ended() -> None:
 def test_the_duration_is_measured() -> None:
     result = gateway(tool(body=lambda: time.sleep(0.05))).pass_through("(probe)")
     assert result.audit["duration_ms"] >= 50
+
+
+class Thinks(Says):
+    async def request(self, *about: Any) -> Any:
+        await asyncio.sleep(0.2)
+        return await super().request(*about)
+
+
+def test_the_time_in_which_a_person_is_asked_is_not_of_the_duration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "ASKED_FROM", 0.1)
+    here = gateway(tool(effects=["writes"], body=lambda: time.sleep(0.05)), consent=Thinks(ALLOW))
+    audit = here.pass_through("(probe)").audit
+    assert 50 <= audit["duration_ms"] < 200 <= audit["asked_ms"]
+
+
+def test_nor_is_it_of_the_call_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "ASKED_FROM", 0.1)
+
+    async def body(ctx: Any) -> None:
+        await ctx.call("inner")
+
+    inner = tool("inner", effects=["writes"])
+    here = gateway(tool(body=body), inner, consent=Thinks(ALLOW))
+    here.pass_through("(probe)")
+    assert [(row["tool"], row["duration_ms"] < 200 <= row["details"]["asked_ms"]) for row in here.rows] == [
+        ("inner", True),
+        ("probe", True),
+    ]
 
 
 def test_a_row_holds_no_declared_secret() -> None:
