@@ -59,7 +59,7 @@ CANNOT: dict[str, dict[str, str]] = {
         "change_the_time_outside": "the times",
         "mark_a_file_outside": "the extended attributes",
         "write_the_configuration_of_git": "write =.git/config=",
-        "put_another_git_in_its_place": "put another =.git= in the place of yours",
+        "put_another_git_in_its_place": "replace your =.git=",
         "fill_the_scratch_folder": "a folder of the disk, which a program may fill",
     },
 }
@@ -284,7 +284,7 @@ def test_the_network_opens_servers_and_no_more(kind: Kind, more: set[str], victi
 
 def test_the_manual_says_what_cannot_be_stopped() -> None:
     page = (Path(manual.__file__).parent / "security.org").read_text()
-    told = page.partition("What Landlock does not do")[2].partition("\n* ")[0]
+    told = page.partition("Landlock, in addition, does not")[2].partition("\n* ")[0]
     assert [words for words in CANNOT["landlock"].values() if words not in told] == []
 
 
