@@ -1,9 +1,9 @@
 """The budget of a run: steps, calls, tokens, US dollars and seconds, a share of which can be lent to a
 sub-agent and returned.
 
-A share is taken before the sub-agent begins, and what a request may take before it is sent, so that
-several at once never spend more than there is. A purse reserves the cost of a request before it is sent, and
-settles it by the reply, at the prices of the model or those of genai-prices.
+A share is taken before the sub-agent begins, and the maximum of a request before it is sent, so that parallel
+work never spends more than the budget. The reply settles a request at the model's configured prices or those
+of genai-prices.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from quoth.tools.installing import install_extra
 from quoth.tools.policy.spending import NO_SPENDING, NOTHING, NoRoomError, Spending
 from quoth.tools.text import money
 
-# Steps with which a sub-agent can do something; for fewer it waits while others may give some back.
+# The minimum of steps for a sub-agent; with fewer it waits while others may return some.
 ENOUGH = 4
-BOUNDS = ("tokens", "cost", "seconds")  # what a run may be bounded by, beside steps and calls
+BOUNDS = ("tokens", "cost", "seconds")  # the bounds of a run besides steps and calls
 
 
 class SpentError(Exception):
-    """Nothing is left to lend, and no sub-agent can still return anything."""
+    """Nothing is left to lend, and no sub-agent is running that could return anything."""
 
 
 @dataclass
 class Budget:
-    """What a run may take, and how much of it the run and its sub-agents have taken: steps, calls, tokens (in
-    and out), cost (US dollars) and seconds, without those in which a person is asked. None is no bound.
+    """The bounds of a run, and what the run and its sub-agents have spent: steps, calls, tokens (in and out),
+    cost (US dollars) and seconds, not counting the time while a person is asked. None means unbounded.
 
-    ``kept`` steps are never lent: a run needs one to answer with."""
+    ``kept`` steps are never lent, because a run needs one for its answer."""
 
     steps: int
     calls: int
@@ -61,11 +61,11 @@ class Budget:
     cost_taken: float = 0.0
 
     def __post_init__(self) -> None:
-        self.clock = PausableClock()  # stands still while a person is asked
-        self.earlier = 0.0  # seconds taken in a process before this one
+        self.clock = PausableClock()  # pauses while a person is asked
+        self.earlier = 0.0  # seconds spent in earlier processes
         self._begun = time.monotonic()
         self._borrowers = 0
-        self._reserved = 0  # requests that are on their way
+        self._reserved = 0  # requests in flight
         self._returned = asyncio.Event()
 
     @classmethod
@@ -99,40 +99,40 @@ class Budget:
 
     @property
     def bounded(self) -> tuple[str, ...]:
-        """Which of BOUNDS there is a bound for."""
+        """The names in BOUNDS that have a bound."""
         return tuple(name for name in BOUNDS if getattr(self, name) is not None)
 
     @property
     def bounds(self) -> dict[str, float | None]:
-        """What it may take, by the names of RunLimits."""
+        """The bounds, by the names of RunLimits."""
         return {name: getattr(self, name) for name in ("steps", "calls", *BOUNDS)}
 
     def left(self) -> Mapping[str, float]:
-        """What is left of all that is bounded."""
+        """The rest of each bounded amount."""
         names = ("steps", "calls", *self.bounded)
         return {name: max(0, round(getattr(self, f"{name}_left"), 9)) for name in names}
 
     # Requests
 
     def reserve(self, tokens: int, cost: float) -> None:
-        """Count what a request may take as taken, until ``settle`` tells what it took."""
+        """Count the maximum of a request as spent, until ``settle`` corrects it."""
         self._reserved += 1
         self.take(tokens, cost)
 
     def settle(self, tokens: int, cost: float) -> None:
-        """A request that was reserved took so much more than that, or less."""
+        """Add the difference between a finished request and its reservation; it may be negative."""
         self._reserved -= 1
         self.take(tokens, cost)
         self._returned.set()
 
     def take(self, tokens: int, cost: float, earlier: float = 0.0) -> None:
-        """Count what was taken; of what an ``earlier`` process took, also its seconds."""
+        """Count tokens and cost as spent, and the seconds of an ``earlier`` process."""
         self.tokens_taken += tokens
         self.cost_taken += cost
         self.earlier += earlier
 
     async def returned(self) -> bool:
-        """Wait until a request on its way is settled; false if there is none."""
+        """Wait until a request in flight is settled; false if there is none."""
         if not self._reserved:
             return False
         self._returned.clear()
@@ -153,9 +153,9 @@ class Budget:
     async def lend(
         self, share: Budget, steps: int | None = None, calls: int | None = None
     ) -> AsyncIterator[None]:
-        """Add so many of the remaining steps and calls to ``share`` for the time of the context, half of them
-        if no number is given, and half of the tokens and US dollars; what is not used is returned. The time
-        that is left is that of both. Raises SpentError."""
+        """Lend steps and calls to ``share`` for the time of the context, by default half of the rest, and
+        half of the tokens and US dollars. Unused ones are returned. Both have the same remaining time. Raises
+        SpentError."""
         enough = ENOUGH if steps is None else min(ENOUGH, steps)
         while (self._lendable < enough or self._spent) and self._borrowers:
             self._returned.clear()
@@ -193,21 +193,21 @@ def _half(number: int) -> int:
     return (number + 1) // 2
 
 
-LEAST_REPLY = 128  # tokens; a shorter reply is not worth its request, unless no more was asked for
+LEAST_REPLY = 128  # tokens; a shorter reply is not worth a request, unless the caller wants a shorter one
 
 
 class BudgetError(ModelError):
-    """A request was not sent, or not waited for, because the budget has no room for it."""
+    """A request was not sent, or was abandoned, because it exceeds the budget."""
 
     ends_with = "budget"
 
 
 @dataclass
 class Payment:
-    """What was reserved for one request: ``tokens`` and ``cost``, with an input of ``size`` tokens and
-    ``reply_tokens``, the longest reply that can be paid; ``most`` is that with its thoughts, where it has to
-    be lower than usual. ``place`` is where the day counts it. ``took`` is what it took, once that is known,
-    and ``requests`` whether it is one at all."""
+    """The reservation for one request: ``tokens`` and ``cost`` (US dollars), for an input of ``size`` tokens
+    and a reply of at most ``reply_tokens``. ``most`` is the maximum with thoughts, if it is lower than usual.
+    ``place`` is its row in the day's count. ``took`` is its real usage, once known. ``requests`` is the
+    number of requests that it counts as."""
 
     model: str
     size: int
@@ -218,11 +218,11 @@ class Payment:
     requests: int = 1
     place: int | None = None
     took: tuple[int, float] | None = None
-    heard: bool = False  # whether a part of the reply has come
+    heard: bool = False  # whether a part of the reply has arrived
 
     def record(self, wanted: int, told: Usage) -> dict[str, Any]:
-        """What the transcript keeps of it, beside the reply with the usage that was ``told``; ``wanted`` is
-        how long that might have been."""
+        """The data that the transcript keeps besides the reply and its reported usage (``told``); ``wanted``
+        is the wanted maximum of reply tokens."""
         tokens, cost = self.took or (0, 0.0)
         kept = {
             "cost": cost or None,
@@ -232,7 +232,7 @@ class Payment:
         return {name: value for name, value in kept.items() if value is not None}
 
     def hearing(self, on_text: Callable[[str], None] | None) -> Callable[[str], None] | None:
-        """``on_text``, remembering that something was heard."""
+        """``on_text``, but also sets ``heard``."""
         if on_text is None:
             return None
 
@@ -245,14 +245,14 @@ class Payment:
 
 @dataclass(frozen=True)
 class Funds:
-    """What a host lets its users spend on models in a day, and the providers that it has configured, whose
-    prices are known by their kind."""
+    """The daily budgets of a host's users for models, and its configured providers: their prices are known by
+    their kind."""
 
     daily: Spending = NO_SPENDING
     providers: Mapping[str, Provider] = field(default_factory=dict)
 
     def cost(self, model: str, usage: Usage) -> float:
-        """What the usage of a model costs. Raises UsageError when its price is unknown."""
+        """The cost of a usage in US dollars. Raises UsageError when the model's price is unknown."""
         return cost_of(model, usage, self.providers)
 
 
@@ -260,7 +260,7 @@ NO_FUNDS = Funds()
 
 
 class Purse(NamedTuple):
-    """The budget of a run, and what its user may spend on models in a day."""
+    """The budget of a run, and the daily budget of its user."""
 
     budget: Budget
     funds: Funds = NO_FUNDS
@@ -272,22 +272,21 @@ class Purse(NamedTuple):
         return self.budget.cost is not None or "cost" in self.funds.daily.bounds(self.user)
 
     def require_price(self, backend: Backend) -> None:
-        """Raise UsageError where the cost is bounded and the price of a model that may be asked is not
-        known."""
+        """Raise UsageError if the cost is bounded and the price of a model that may be asked is unknown."""
         if self.priced:
             for one in backend.models if isinstance(backend, CascadeRun) else (backend,):
                 self.funds.cost(one.name, Usage())
 
     def spent(self) -> dict[str, Any]:
-        """What was taken of the budget."""
+        """The part of the budget that was spent."""
         budget = self.budget
         cost = {"cost": budget.cost_taken} if self.priced else {}
         return {"tokens": budget.tokens_taken, **cost, "seconds": round(budget.seconds_taken, 3)}
 
     def left(self) -> dict[str, Any]:
-        """What is left of all that is bounded, of the day's under ``today``."""
+        """The rest of each bounded amount; of the day's, under ``today``."""
         left: dict[str, Any] = dict(self.budget.left())
-        with suppress(StoreError):  # then nobody knows
+        with suppress(StoreError):  # then the day's rest is unknown
             if today := self.funds.daily.left(self.user):
                 left["today"] = today
         return left
@@ -295,9 +294,9 @@ class Purse(NamedTuple):
     @asynccontextmanager
     async def paying(self, backend: Backend, size: Callable[[], int], wanted: int) -> AsyncIterator[Payment]:
         """Reserve a request of ``size`` tokens to ``backend`` for the time of the context, with a reply of up
-        to ``wanted``, or of fewer if no more can be paid. The body calls ``settle``; a request that failed
-        before anything came of it took nothing, any other all that was reserved. Raises BudgetError when it
-        cannot be paid, or when the time of the run is over."""
+        to ``wanted`` tokens, or of fewer if the budget allows no more. The body calls ``settle``. Without it,
+        a request that failed before any reply counts nothing, and any other counts its whole reservation.
+        Raises BudgetError if the request exceeds the budget, or the time of the run is over."""
         payment = await self._reserved(backend, size, wanted)
         left = self.budget.seconds_left
         try:
@@ -310,7 +309,7 @@ class Purse(NamedTuple):
                 raise
             raise BudgetError(self._too_late()) from error
         except ModelError as error:
-            if self.budget.seconds_left <= 0:  # its backend was told of the time, and was quicker
+            if self.budget.seconds_left <= 0:  # the backend, which knows the deadline, stopped first
                 raise BudgetError(self._too_late()) from error
             if not (payment.heard or error.begun):
                 payment.took = (0, 0.0)
@@ -324,14 +323,14 @@ class Purse(NamedTuple):
                 self.funds.daily.settle(self.user, payment.place, *more, payment.requests - 1)
 
     def options(self, payment: Payment, options: RequestOptions = NO_OPTIONS) -> RequestOptions:
-        """The options of a request, with what it may take."""
+        """The options of a request, with its maximum of tokens and seconds."""
         left = self.budget.seconds_left
         if left != math.inf:
             options = replace(options, seconds=min(left, options.seconds or left))
         return options if payment.most is None else replace(options, most_tokens=payment.most)
 
     def settle(self, payment: Payment, completion: Completion) -> None:
-        """Note what a request took: as its model tells, or about so much of what it does not tell."""
+        """Count the usage of a request as its model reports it; estimate the numbers that are missing."""
         used = completion.usage
         if payment.size and not (used.input_tokens and used.output_tokens):
             calls = sum(tokens_in(call["name"]) + tokens_in(call["arguments"]) for call in completion.calls)
@@ -340,8 +339,8 @@ class Purse(NamedTuple):
         payment.took = (used.tokens, self.funds.cost(payment.model, used) if self.priced else 0.0)
 
     def recall(self, model: str, usage: Usage, kept: Mapping[str, Any], *, live: bool) -> None:
-        """Count a request that an earlier process made. Where it did not bound the cost and this one does,
-        that is worked out now."""
+        """Count a request of an earlier process. If that one did not bound the cost and this one does,
+        compute the cost now."""
         if (cost := kept.get("cost")) is None:
             cost = self.funds.cost(model, usage) if live and self.budget.cost is not None else 0.0
         self.budget.take(kept.get("tokens", usage.tokens), cost, usage.seconds)
@@ -359,7 +358,7 @@ class Purse(NamedTuple):
             today = self.funds.daily.left(self.user)
             most = self._payable(model, asked, whole, today)
             if most < whole and await budget.returned():
-                continue  # a request that was on its way has given something back
+                continue  # a settled request has returned a part
             if most < least:
                 raise BudgetError(self._too_little(model, asked, least, today))
             limit = most if most < whole else None
@@ -371,13 +370,13 @@ class Purse(NamedTuple):
             except NoRoomError as error:
                 if most == before:
                     raise BudgetError(str(error)) from None
-                before = most  # another process may have been quicker
+                before = most  # another process may have taken it
                 continue
             budget.reserve(tokens, cost)
             return payment
 
     async def _taken(self, payment: Payment) -> None:
-        """Wait until what was reserved is on disk. A request for which that fails is not sent."""
+        """Wait until the reservation is on disk. If that fails, the request is not sent."""
         try:
             await self.funds.daily.on_disk()
         except BaseException:
@@ -385,7 +384,8 @@ class Purse(NamedTuple):
             raise
 
     def _payable(self, model: str, size: int, wanted: int, today: Mapping[str, float]) -> int:
-        """The longest reply, up to ``wanted`` tokens, that can be paid; below 0 if not even the input can."""
+        """The longest affordable reply, up to ``wanted`` tokens; below 0 if even the input is too
+        expensive."""
         tokens = min(self.budget.tokens_left, today.get("tokens", math.inf))
         cost = min(self.budget.cost_left, today.get("cost", math.inf)) + NOTHING
         most = int(min(wanted, tokens - size))
@@ -396,7 +396,7 @@ class Purse(NamedTuple):
         return most
 
     def _price(self, model: str, input_tokens: int, output_tokens: int) -> float:
-        """What a request costs at most: as if all of its input had to be written to the provider's cache."""
+        """The maximum cost of a request: all of its input is counted as written to the provider's cache."""
         if not self.priced:
             return 0.0
         try:
@@ -408,10 +408,10 @@ class Purse(NamedTuple):
         return f"The run was stopped: its time of {self.budget.seconds:g} s is over."
 
     def _too_little(self, model: str, size: int, reply: int, today: Mapping[str, float]) -> str:
-        """Why a request with a reply of so many tokens cannot be paid."""
+        """Why a request with a reply of ``reply`` tokens exceeds the budget."""
         budget, tokens = self.budget, size + reply
         cost = self._price(model, size, reply)
-        rest_of_day = f"what {self.user or 'this user'} may use today"
+        rest_of_day = f"the daily budget of {self.user or 'this user'}"
         bounds = [
             (tokens, budget.tokens_left, budget.tokens, " tokens", "{:,.0f}".format),
             (cost, budget.cost_left, budget.cost, "", money),
@@ -428,8 +428,8 @@ class Purse(NamedTuple):
 
 
 def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE) -> float:
-    """The price in US dollars; ``configured`` are providers beside those of the table. Raises UsageError when
-    it is unknown."""
+    """The cost in US dollars; ``configured`` are providers besides those of the table. Raises UsageError when
+    the price is unknown."""
     kind, _, name = model.partition(":")
     provider = find_provider(kind, configured)
     if provider is not None and provider.free:
@@ -445,7 +445,7 @@ def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE)
             f"The cost of {model} cannot be bounded without the package genai-prices:"
             f" {install_extra('prices')}"
         ) from None
-    cached = min(usage.cached_tokens, usage.input_tokens)  # some servers count otherwise
+    cached = min(usage.cached_tokens, usage.input_tokens)  # some servers count differently
     tokens = Tokens(
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,

@@ -1,7 +1,4 @@
-"""Single calls through the door of an agent, without a model.
-
-Knows a host; it must not know runs or conversations.
-"""
+"""Single calls through the door of an agent, without a model."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ class Calls:
         self.host = host
 
     def context(self, user_message: str = "", *, user: str = "", knowledge: str = "") -> ToolContext:
-        """The context of a call that is part of no run."""
+        """The context of a call outside of any run."""
         host = self.host
         return host.context(user_message, user=user, knowledge=knowledge, services=services_for(host))
 
@@ -94,11 +91,11 @@ class Calls:
         if not key:
             call = replace(call, key=f"{self.host.session}/{call.id}")
         result = await self.host.door.dispatch(call, self.context(user=user))
-        if result.audit.get("written") is False:  # it is broken off, and what it replaces still counts
+        if result.audit.get("written") is False:  # it was broken off, so the earlier call still counts
             return result
         if not key and result.status != "pending":
             for other in self.host.broker.superseded_calls(call):
-                said = {"status": "cancelled", "message": f"It was made again as call {call.id}."}
+                said = {"status": "cancelled", "message": f"It was run again as call {call.id}."}
                 self.host.transcript.add(self.host.session, "receipt", said, key=other, status="cancelled")
         if result.status != "pending":
             self.host.record.forget_opening()
@@ -109,14 +106,14 @@ class Calls:
     ) -> ToolResult:
         """A Lisp program in the sandbox: a call of the ``eval`` tool. Its inner calls pass the door too.
 
-        With ``dry_run`` the value is a plan of the calls it may make (tools/dryrun/call_plan.py), and only
-        reading calls are made; with ``"pure"`` none."""
+        With ``dry_run`` the value is a plan of its possible calls (tools/dryrun/call_plan.py), and only
+        calls that read are run; with ``"pure"``, none."""
         more = {"dry-run": dry_run} if dry_run else {}
         return await self.call(CallForm("eval", {"form": program, **more}), route=route)
 
     def ask_for_plan(self, program: str, plan: Mapping[str, Any]) -> str:
-        """Create a request to approve a whole ``plan``, made by a dry run of ``program`` in this session; the
-        request's id."""
+        """Create a request to approve the whole ``plan`` that a dry run of ``program`` in this session made.
+        Returns the request's id."""
         from quoth.tools.origin.arguments import origins_of_plan  # here: few programs have a plan
 
         self.host.require_open()
@@ -126,13 +123,12 @@ class Calls:
         return self.host.broker.ask_for_plan(replace(call, origins=origins), plan)
 
 
-# How the rules of a host would judge a call, as data and as the lines that a person is shown.
-#
-# Makes no call, and asks nobody.
+# How the rules of a host would judge a call, as data and as lines for a person. No call is run, and no person
+# is asked.
 
 
 def judged(host: SessionHost, text: str, route: Route, **marks: Any) -> tuple[Call, Explanation, list[Limit]]:
-    """A call of a form, how the rules judge it, and the limits of its tool. Raises UsageError."""
+    """The call of a form, the judgement of the rules, and the limits of its tool. Raises UsageError."""
     try:
         form: CallForm = from_model(read_one(text))
     except ReadError as error:
@@ -145,13 +141,13 @@ def judged(host: SessionHost, text: str, route: Route, **marks: Any) -> tuple[Ca
 
 
 def explained(host: SessionHost, text: str, route: Route, **marks: Any) -> str:
-    """How a call of this form would be judged, as ``quoth policy explain`` prints it."""
+    """The judgement of a call of this form, as ``quoth policy explain`` prints it."""
     return "\n".join(explanation_lines(*judged(host, text, route, **marks)))
 
 
 @dataclass(frozen=True)
 class JudgedCall:
-    """A call of a session, and how the rules would judge it now; its form is without secrets."""
+    """A call of a session and its judgement by the current rules; its form is without secrets."""
 
     id: str
     form: CallForm
@@ -166,14 +162,14 @@ class JudgedCall:
 
 
 def judged_again(host: SessionHost) -> Iterator[JudgedCall]:
-    """The calls of the host's session that do more than read, in their order: each as the rules would judge
-    it now, by what the session had seen when it was made."""
+    """The calls of the host's session that do more than read, in order: each as the current rules judge it,
+    given what the session had seen at that call."""
     for event, call, origins in past_calls(host.transcript, host.session, lambda: host.table):
         tool = host.table.find(call.tool)
         if changes_nothing(tool) if tool is not None else not event.data.get("does"):
             continue
         if tool is None:
-            said = deny(f"there is no tool named {call.tool} any more")
+            said = deny(f"the tool {call.tool} no longer exists")
         else:
             try:
                 form, args = checked(tool, call.form, host.workspace)

@@ -1,8 +1,7 @@
-"""The router of an agent: it brings messages to the user of the session, and to channels the host has named,
-which are files and web addresses.
+"""The router of an agent: it brings messages to the user of the session, and to the channels of the host:
+files and web addresses.
 
-Knows files and servers; it must not know terminals or runs. The address of a server may hold a password or a
-token in any part of it, so no sentence says more of it than the host.
+Any part of a web address may be a password or a token, so messages name only its host.
 """
 
 from __future__ import annotations
@@ -35,10 +34,8 @@ from quoth.tools.registry.values import encodable
 from quoth.tools.storage.addresses import certificates, web_address
 from quoth.tools.storage.file_lock import hold
 
-# What a host gives the tools of an agent: memory, knowledge, sources, channels; and where its run is
-# traced.
-#
-# Knows how each is checked; it must not know how an agent is put together from them.
+# The services that a host gives the tools of an agent: memory, knowledge, sources, channels; and the trace of
+# its runs.
 
 
 @dataclass(frozen=True)
@@ -46,26 +43,26 @@ class HostServices(Services):
     """The services that a host gives the tools of an agent, and its knowledge:
     ``HostServices(memory=notes, knowledge="It is blue.")``.
 
-    ``sources`` may also be folders and files by name, ``sources={"manual": "docs/manual"}``. Where no
-    ``router`` is given, messages to the user are events named ``message`` and stand in the Reply, and
-    ``channels`` are the other names that a message can be sent to, files or web addresses
-    (agent/run/channels.py): ``channels={"ops": "ops.jsonl"}``. ``channel="discord"`` says where the user is
-    met; requests for approval show it.
+    ``sources`` may also be folders and files by name, ``sources={"manual": "docs/manual"}``. Without a
+    ``router``, messages to the user are events named ``message`` and are in the Reply, and ``channels`` are
+    the other names that a message can be sent to, files or web addresses (agent/run/channels.py):
+    ``channels={"ops": "ops.jsonl"}``. ``channel="discord"`` says where the user is; requests for approval
+    show it.
 
-    With a ``knowledge_base`` the agent has the tools that file what was learned, and the rules that allow
-    them in a chat; ``web_search`` is where its tool ``research`` looks:
+    With a ``knowledge_base`` the agent has the tools that file learnings, and the rules that allow them in a
+    chat. ``web_search`` is the search engine of its tool ``research``:
     ``web_search=open_web_search("https://searx.example")``.
 
-    Beside the fields of Services, tools may read ``knowledge``, what the host knows of the matter;
-    ``confidence=0.9``, how sure it is, from 0 to 1; and ``agent_id="librarian"``, who calls. ``audit``
-    records the calls in place of the store, ``audit=MemoryAudit()``.
+    Besides the fields of Services, tools may read ``knowledge``, a text of the host; ``confidence=0.9``, the
+    host's confidence from 0 to 1; and ``agent_id="librarian"``, the name of the caller. ``audit`` records the
+    calls instead of the store, ``audit=MemoryAudit()``.
 
-    Without ``memory`` the agent has that of its workspace; with ``memory_url="postgresql://…"`` that of a
-    database, which is part of no record. ``embedder`` turns its texts into vectors, ``embedder=MyModel()``;
-    None is the one that is installed, or that QUOTH_EMBEDDER names.
+    Without ``memory`` the agent uses the memory of its workspace; with ``memory_url="postgresql://…"`` the
+    memory in a database, and no record contains the URL. ``embedder`` turns texts into vectors,
+    ``embedder=MyModel()``; None is the installed one, or the one that QUOTH_EMBEDDER names.
 
-    ``trace="run.jsonl"`` appends a line to that file for each run, turn, request and call, ``trace="otel"``
-    gives them to OpenTelemetry (``quoth help traces``); with ``trace_content=True`` also prompts, replies,
+    ``trace="run.jsonl"`` appends a line to that file for each run, turn, request and call; ``trace="otel"``
+    sends them to OpenTelemetry (``quoth help traces``). ``trace_content=True`` adds prompts, replies,
     arguments and results, without secrets.
     """
 
@@ -73,7 +70,7 @@ class HostServices(Services):
     confidence: float | None = None
     agent_id: str = "agent"
     audit: Audit | None = None
-    memory_url: str | None = field(default=None, repr=False)  # it may hold a password
+    memory_url: str | None = field(default=None, repr=False)  # it may contain a password
     embedder: Embedder | None = None
     sources: Any = NO_SOURCES  # a SourceManager, or paths by name
     channels: Mapping[str, str | Path] = field(default_factory=dict)
@@ -86,9 +83,11 @@ class HostServices(Services):
             object.__setattr__(self, "sources", _folders(self.sources))
         super().__post_init__()
         if not isinstance(self.channels, Mapping):
-            raise UsageError(f"channels are places by name, {{'ops': 'ops.jsonl'}}, not {self.channels!r}.")
+            raise UsageError(
+                f"channels is a dict of places by name, {{'ops': 'ops.jsonl'}}, not {self.channels!r}."
+            )
         if self.channels and self.router is not NO_ROUTER:
-            raise UsageError("A router brings every message; leave channels or router out.")
+            raise UsageError("A router delivers every message: leave out channels or router.")
         if not isinstance(self.channel, str):
             raise UsageError(f"channel is a text, not {self.channel!r}.")
         sure, number = self.confidence, isinstance(self.confidence, int | float)
@@ -107,7 +106,7 @@ class HostServices(Services):
 
     @property
     def memory_kind(self) -> str:
-        """The kind of database in which the memory is; empty for that of the workspace."""
+        """The kind of database of the memory; empty for the memory of the workspace."""
         return "postgresql" if self.memory_url else ""
 
     @property
@@ -117,14 +116,14 @@ class HostServices(Services):
 
     @property
     def kept(self) -> dict[str, Any]:
-        """The folders and channels for the opening of a session, and whether it gathers knowledge; of a web
-        address only the name, because any part of it may be secret."""
+        """The folders and channels for the opening of a session, and whether it gathers knowledge; a web
+        address only by its name, because any part of it may be secret."""
 
         kept: dict[str, Any] = {}
         if self.gathers:
             kept["knowledge"] = True
         if self.web_search is not NO_WEB_SEARCH:
-            kept["search"] = ""  # an address, or what the host has made
+            kept["search"] = ""  # an address, or an object of the host
             kept |= getattr(self.web_search, "kept", {})
         if isinstance(paths := getattr(self.sources, "paths", None), Mapping):
             kept["sources"] = {name: str(path) for name, path in paths.items()}
@@ -160,11 +159,11 @@ VARIABLE = "QUOTH_CHANNELS"
 FORM = "NAME=WHERE, such as ops=ops.jsonl or ops=https://example.org/hook"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_NEXT = re.compile(rf"\n|,(?=\s*{_NAME.pattern}=)")  # an address may hold commas
+_NEXT = re.compile(rf"\n|,(?=\s*{_NAME.pattern}=)")  # an address may contain commas
 
 
 class Channel(NamedTuple):
-    """A named way to people: ``where`` is the absolute path of a file, or an address."""
+    """A named place for messages: ``where`` is the absolute path of a file, or a web address."""
 
     name: str
     where: str
@@ -175,14 +174,14 @@ class Channel(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Where it leads, without the parts of an address that may be secret."""
+        """Its file or address, without the parts that may be secret."""
         return (
             f"{urlsplit(self.where).scheme}://{urlsplit(self.where).hostname}" if self.is_web else self.where
         )
 
 
 def channel(name: str, where: str | Path) -> Channel:
-    """A channel. Raises UsageError with a sentence for what cannot be one."""
+    """A channel. Raises UsageError for an invalid name, file or address."""
     text = str(where)
     if not _NAME.fullmatch(name):
         told = "" if "/" in name or ":" in name else f", not {name!r}"
@@ -190,23 +189,23 @@ def channel(name: str, where: str | Path) -> Channel:
     if name == USER:
         raise UsageError(f"The channel {USER} is the user of the session; choose another name.")
     if not text:
-        raise UsageError(f"The channel {name} leads nowhere; it is {FORM}.")
+        raise UsageError(f"The channel {name} has no file or address; write {FORM}.")
     if "://" in text:
         if web_address(text) is None:
-            told = "is none; it begins with http:// or https://"
+            told = "is not a web address; it must begin with http:// or https://"
             raise UsageError(f"The address of the channel {name} {told}.")
         return Channel(name, text)
     path = Path(text).expanduser().absolute()
     if path.is_dir():
-        raise UsageError(f"The channel {name} is a file of messages, and {path} is a folder.")
+        raise UsageError(f"The channel {name} must be a file, but {path} is a folder.")
     if not path.parent.is_dir():
         raise UsageError(f"The channel {name} cannot be written: there is no folder {path.parent}.")
     return Channel(name, str(path))
 
 
 def channels_of(words: Iterable[str], variable: str = "") -> dict[str, str]:
-    """The channels of the command line, each ``NAME=WHERE``, and those of the variable QUOTH_CHANNELS that it
-    does not name. Raises UsageError."""
+    """The channels of the command line, each ``NAME=WHERE``, and other names from the environment variable
+    QUOTH_CHANNELS. Raises UsageError."""
     found = _read(_NEXT.split(variable), VARIABLE)
     return found | _read(words, "--channel")
 
@@ -225,7 +224,7 @@ def _read(words: Iterable[str], place: str) -> dict[str, str]:
 
 
 class HostRouter:
-    """Brings messages to the user by ``deliver``, to other channels by itself. ``sender`` is the agent."""
+    """Delivers messages: to the user by ``deliver``, to other channels directly. ``sender`` is the agent."""
 
     def __init__(
         self, deliver: Callable[[str], None], channels: Mapping[str, str | Path], sender: str = ""
@@ -268,7 +267,7 @@ def _append(to: Channel, data: Mapping[str, str]) -> None:
                 line = line if file.read(1) == b"\n" else b"\n" + line
             try:
                 if file.write(line) != len(line):
-                    raise OSError(0, "it could not be written as a whole")
+                    raise OSError(0, "it could not be written completely")
                 os.fsync(file.fileno())
             except OSError:
                 with contextlib.suppress(OSError):

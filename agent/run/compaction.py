@@ -1,13 +1,13 @@
 """Compaction: keeps a conversation within its model's context window by clearing old results and by
 summaries.
 
-Knows messages, texts stored for later and one question to a backend; it calls no tool. The outcome depends
-only on the messages, the replies and the token counts of the server, so a replayed run is compacted alike.
+The outcome depends only on the messages, the replies and the token counts of the server, so a replayed run is
+compacted in the same way.
 
-Only here is the middle of a conversation changed, and then in one batch: a new Messages replaces the old one,
-which stays unchanged, and the listener is told. First the texts of old results are cleared, the oldest first;
-the tool ``more`` still shows each. Only if that is not enough does the model write a summary, which replaces
-all but the newest turns; if it cannot, they are left out.
+No other code changes the middle of a conversation. It is done in one batch: a new Messages replaces the old
+one, which stays unchanged, and the listener gets an event. First the texts of old results are cleared, the
+oldest first; the tool ``more`` still shows each. If that is not enough, the model writes a summary, which
+replaces all but the newest turns; if it cannot, they are left out.
 """
 
 from __future__ import annotations
@@ -38,26 +38,27 @@ if TYPE_CHECKING:
     from quoth.agent.run.run import Run
 
 # Shares of the window, in per cent.
-FULL = 75  # here the conversation is shortened
-CLEARED = 50  # so far, so that there is room for a while, and the prefix is broken seldom
-NEWEST = 20  # turns that a summary leaves as they are; at least one
-WORTH = 10  # less is not worth a summary
-LONG = 20_000  # tokens; servers whose window is smaller than it was said to be refuse more
-KEPT_TURNS = 2  # the newest, whose results are not cleared
+FULL = 75  # from here the conversation is shortened
+CLEARED = 50  # the goal: it leaves room for many turns, so that the prefix seldom breaks
+NEWEST = 20  # the newest turns, which a summary keeps; at least one turn
+WORTH = 10  # a smaller saving is not worth a summary
+LONG = 20_000  # tokens; a server may refuse more than this for length, with a smaller window than announced
+KEPT_TURNS = 2  # the newest turns, whose results are not cleared
 SUMMARY_TOKENS = 1_000
 
 ASK = (
-    "The conversation has become too long: what stands above will be taken away, and your summary put in "
+    "The conversation has become too long: all the above will be taken away, and your summary put in "
     "its place. Write it now, in plain words and without any call: what was found, with names, paths and "
-    "figures; what was decided and done; what is left to do. Be brief.\n\nThe task: {task}"
+    "figures; decisions and actions; the work that remains. Be brief.\n\nThe task: {task}"
 )
 SUMMARY = "SUMMARY of what was said and done before, in its place:"
-_LEFT_OUT = re.compile(r"\[… (\d+) messages? that stood here (?:was|were) left out: there was no room …\]")
+# Sessions of older versions have further words in it.
+_LEFT_OUT = re.compile(r"\[… (\d+) messages? [\w ]*(?:was|were) left out: there was no room …\]")
 
 
 class Compaction(NamedTuple):
-    """What was done to a conversation, for a listener: results were ``cleared``, or messages were replaced by
-    a ``summary``; with an empty ``text`` they were left out."""
+    """A change of a conversation, for a listener: results were ``cleared``, or messages were replaced by a
+    ``summary``; with an empty ``text`` they were left out."""
 
     kind: Literal["cleared", "summary"]
     messages: Messages  # the new ones
@@ -82,9 +83,9 @@ class Compaction(NamedTuple):
 
 
 async def ask_within_window(run: Run, ask: Callable[[], Awaitable[Any]]) -> Any:
-    """The Thought from ``ask``. Room is made before if necessary, and once more if the server says that
-    the request is too long, or refuses a long one in words that are not known; a cascade's next model is
-    asked anew. Raises ModelError."""
+    """The Thought from ``ask``. Makes room first if necessary, and once more if the server says that the
+    request is too long or refuses a long one for an unknown reason. After a move of a cascade, asks its next
+    model. Raises ModelError."""
     full: ContextFullError | RequestRefusedError | None = None
     while True:
         try:
@@ -106,7 +107,7 @@ async def ask_within_window(run: Run, ask: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def _made_room(run: Run, full: ModelError | None) -> bool:
-    """Make room. Where the server refused the request and named no size, its own words are raised."""
+    """Make room. If the server refused the request without naming a size, raises its own error."""
     try:
         return await make_room(run)
     except MovedError:
@@ -124,7 +125,7 @@ def _is_long(run: Run) -> bool:
 
 
 def go_on_with_next(run: Run) -> None:
-    """Go on with the model that the run's backend has now: with its window, and in a dialect that it
+    """Continue with the current model of the run's backend: with its window, and in a dialect that it
     speaks."""
     backend = run.backend
     run.gauge = None
@@ -138,7 +139,7 @@ def go_on_with_next(run: Run) -> None:
     if any(message["role"] == "assistant" for message in run.messages):
         run.messages.add({"role": "user", "content": opening})
         return
-    new = Messages(run.messages.before)  # nothing was said yet: it begins as this model likes it
+    new = Messages(run.messages.before)  # nothing was said yet: begin in the dialect of this model
     new.append("system", "\n\n".join(filter(None, [opening, run.spec.instructions, run.spec.surroundings])))
     for message in run.messages:
         if message["role"] != "system":
@@ -147,15 +148,15 @@ def go_on_with_next(run: Run) -> None:
 
 
 async def make_room(run: Run) -> bool:
-    """Compact the conversation of a run if it fills its window; whether it was changed. Raises ModelError
-    when what must stay is too long."""
+    """Compact the conversation of a run if it fills its window; returns whether it changed. Raises ModelError
+    if the parts that must stay are too long."""
     gauge = gauge_of(run)
     before = gauge.tokens(run.messages)
     window = gauge.window.tokens
     if before <= window * FULL // 100:
         return False
     wanted = run.limits.reply_tokens or longest_reply(run.backend.name, gauge.window)
-    most = max(window - min(wanted, window // 4), 1)  # the reply has to find room too
+    most = max(window - min(wanted, window // 4), 1)  # leave room for the reply
     turns = _turns(run.messages)
     old = turns[-KEPT_TURNS] if len(turns) > KEPT_TURNS else 0
     new, cleared = _clear(run, run.messages, old, window * CLEARED // 100, or_not=True)
@@ -167,19 +168,21 @@ async def make_room(run: Run) -> bool:
         return False
     done = short or Compaction("cleared", run.messages, 0, before, before)
     if gauge.tokens(done.messages) > most:
-        # Of the newest turn itself all results but the newest.
+        # Also clear the results of the newest turn, except the last.
         spare, cleared = _clear(run, done.messages, _newest_result(done.messages), most)
         done = Compaction(done.kind, spare, done.replaced or cleared, before, gauge.tokens(spare), done.text)
     if done.messages is not run.messages and done.replaced:
         _replace(run, done)
-    roomier = getattr(run.backend, "roomier", False)  # then it is refused, and a cascade goes on
+    roomier = getattr(
+        run.backend, "roomier", False
+    )  # the request is refused, and the cascade moves to that model
     if gauge.tokens(run.messages) > most and gauge.window.known and not roomier:
         raise ModelError(_no_room(run, gauge))
     return done.replaced > 0
 
 
 def reply_tokens(run: Run) -> int:
-    """The maximal tokens of the next reply: the wanted number, as far as a known window has room for it."""
+    """The maximum of tokens in the next reply: the wanted number, or less if the known window is smaller."""
     gauge = gauge_of(run)
     wanted = run.limits.reply_tokens or longest_reply(run.backend.name, gauge.window)
     left = gauge.window.tokens - gauge.tokens(run.messages)
@@ -188,7 +191,7 @@ def reply_tokens(run: Run) -> int:
 
 
 def gauge_of(run: Run) -> Gauge:
-    """The gauge of a run, created at the first use and always counting its current tools."""
+    """The gauge of a run, created at the first use; it always counts the current tools."""
     if run.gauge is None:
         run.gauge = Gauge(window_of(run.backend, run.limits.context))
     view = run.backend.tool_view
@@ -200,7 +203,7 @@ def gauge_of(run: Run) -> Gauge:
 
 def _replace(run: Run, done: Compaction) -> None:
     run.messages = done.messages
-    # A call may come back for what was taken away: that is no repetition.
+    # The model may repeat a call to see a removed result again: that does not count as a repetition.
     run.state.seen.clear()
     run.state.repeated.clear()
     run.state.forgotten = len(run.state.calls)
@@ -211,7 +214,8 @@ def _replace(run: Run, done: Compaction) -> None:
 
 
 def _turns(messages: Messages) -> list[int]:
-    """Where each turn begins: a reply of the model, and all that followed it up to the next."""
+    """The index of each turn's first message. A turn is a reply of the model and all messages up to the
+    next."""
     return [place for place, message in enumerate(messages) if message["role"] == "assistant"]
 
 
@@ -225,7 +229,8 @@ def _copy(messages: Messages, start: int, end: int, into: Messages) -> None:
 
 def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = False) -> tuple[Messages, int]:
     """A copy in which results before ``end`` are cleared, the oldest first, until all messages take at most
-    ``goal`` tokens; and how many were. With ``or_not`` none is if the goal cannot be reached."""
+    ``goal`` tokens; and the number of cleared results. With ``or_not``, clears nothing if the goal cannot be
+    reached."""
     gauge = gauge_of(run)
     size, heads = gauge.tokens(messages), dict[int, str]()
     for place in range(end):
@@ -247,7 +252,7 @@ def _clear(run: Run, messages: Messages, end: int, goal: int, or_not: bool = Fal
 
 
 def _newest_result(messages: Messages) -> int:
-    """The index of the newest result; of the end if there is none."""
+    """The index of the newest result; the number of messages if there is none."""
     places = [place for place, message in enumerate(messages) if message["role"] == "tool"]
     return places[-1] if places else len(messages)
 
@@ -256,7 +261,7 @@ def _newest_result(messages: Messages) -> int:
 
 
 async def _summarised(run: Run, gauge: Gauge, turns: list[int], most: int) -> Compaction | None:
-    """The conversation with a summary in place of all but the newest turns; None if that saves little."""
+    """The conversation with a summary instead of all but the newest turns; None if that saves little."""
     window, messages = gauge.window.tokens, run.messages
     before = gauge.tokens(messages)
     begin = turns[0] if turns else len(messages)
@@ -284,7 +289,7 @@ async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
         return ""
     backend, options = run.backend, dict[str, Any]()
     tools = run.dialect.tools(run.door.table, backend.tool_view)
-    if tools is not None:  # as ever, for the sake of the prefix
+    if tools is not None:  # as always: the prefix must stay the same
         options = {"tools": tools, "tool_choice": "none"}
     try:
         completion = await backend.complete(
@@ -304,7 +309,7 @@ async def _summary(run: Run, gauge: Gauge, cut: int, most: int) -> str:
 
 def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:
     """The conversation before ``cut`` with the request for a summary: unchanged if possible, because the
-    provider has it cached; else with its results cleared and its oldest turns left out, until it fits."""
+    provider has cached it; otherwise without old results and the oldest turns, until it fits."""
     ask = ASK.format(task=run.spec.task)
     room = most - gauge.corrected(tokens_in(ask) + 4)
     request = Messages()
@@ -329,16 +334,16 @@ def _request(run: Run, gauge: Gauge, cut: int, most: int) -> Messages | None:
 
 
 def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
-    """A new conversation: the system message, the task with the summary or a note that there is none, and the
-    messages from ``cut`` on."""
+    """A new conversation: the system message, the task with the summary (or a note that it is missing), and
+    the messages from ``cut`` on."""
     old = run.messages
     new = Messages()
     opening = run.dialect.opening(run.door.table, search=run.spec.search)
-    for place in range(cut):  # also what was said of tools later, and how to call them in text
+    for place in range(cut):  # keep later messages about tools, and how to call them in text
         text = old[place]["content"]
         if old[place]["role"] == "system" or text == opening or text.startswith(NEWS):
             new.add(old[place])
-    if run.state.known:  # as they are now, in place of all that was said of them
+    if run.state.known:  # the current blocks replace all earlier messages about them
         new.append("user", all_blocks_text(run.state.known.values(), must_act=run.must_act))
     task = run.spec.shown
     told = any(
@@ -360,14 +365,15 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
 
 
 def _is_said(message: Message) -> bool:
-    """Whether a message is a person's, or stands for it; one of the memory may hold any words."""
+    """Whether a message comes from a person or replaces one; a message of the memory may contain any
+    words."""
     text = message["content"]
     return message["role"] == "user" and not (is_memory(text) or text.startswith(NEWS))
 
 
 def _left_out(number: int) -> str:
-    """The note in place of messages that were left out; ``_LEFT_OUT`` parses it."""
-    stood = number_of(number, "message that stood here was", "messages that stood here were")
+    """The note that replaces omitted messages; ``_LEFT_OUT`` parses it."""
+    stood = number_of(number, "message was", "messages were")
     return f"[… {stood} left out: there was no room …]"
 
 
@@ -375,7 +381,7 @@ def _left_out(number: int) -> str:
 
 
 def _no_room(run: Run, gauge: Gauge) -> str:
-    """The sentence that says which part is too long, and what helps."""
+    """The error that says which part is too long, and how to fix it."""
     system = sum(message_tokens(message) for message in run.messages if message["role"] == "system")
     task = tokens_in(run.spec.shown)
     memory = sum(message_tokens(message) for message in run.messages if is_memory(message["content"]))
@@ -386,10 +392,10 @@ def _no_room(run: Run, gauge: Gauge) -> str:
     }
     parts["the newest turn"] = sum(map(message_tokens, run.messages)) - system - memory - task
     helps = {
-        "the tools": "Show them with one line each (--belt search), or give fewer",
+        "the tools": "List them with one line each (--belt search), or load fewer",
         "the memory": "Archive or shorten its core blocks",
-        "the task": "Give a shorter task, or put what it holds into a file",
-        "the newest turn": "Ask for less at once",
+        "the task": "Shorten the task, or put a part of it into a file",
+        "the newest turn": "Ask for less in one task",
     }
     most = max(parts, key=lambda name: parts[name])
     return (

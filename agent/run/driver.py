@@ -1,7 +1,5 @@
-"""One run of a session, driven from its stimulus: with the model, or only as far as the transcript goes; and
-the conversation that it begins or ends with.
-
-Knows a host and its session; it must not know who begins or resumes a run, commands or the public face.
+"""One run of a session, driven from its stimulus: with the model, or only to the end of the transcript; and
+the conversation at its beginning and end.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from quoth.agent.run.plan_mode import PlanMode
 
 
-BROKEN_OFF = "The run was broken off, and the conversation went on without it."
+BROKEN_OFF = "The run was broken off, and the conversation continued without it."
 
 
 class Driver:
@@ -51,7 +49,7 @@ class Driver:
         self.host = host
 
     def begin_talk(self, told: Mapping[str, Any] | None = None) -> Messages:
-        """A new conversation, as a run with this stimulus begins it; by default the next run."""
+        """A new conversation, as the run with this stimulus begins it; by default the next run."""
         stops = self.stops() if told is None else told.get("after-tags") == "stop"
         dialect = replace(self.host.dialect(), stops=stops)
         table = self.offered_in(dialect, {}, self.host.table) if told is None else self.table_of(told)
@@ -63,12 +61,13 @@ class Driver:
         return messages
 
     def _surroundings(self, table: ToolTable) -> str:
-        """What the model of a new conversation is told of the place; people in a chat are elsewhere."""
+        """The message about the place for the model of a new conversation; empty in a chat, because its
+        people are elsewhere."""
         return "" if self.host.chat else surroundings_of(self.host, table)
 
     def offered_in(self, dialect: Dialect, told: Mapping[str, Any], table: ToolTable) -> ToolTable:
-        """A table as the model of a run with this stimulus is shown it. The belt of a chat is shared by all
-        who speak there."""
+        """The part of a table that the model of a run with this stimulus is shown. All speakers of a chat
+        share one tool list."""
         before = told.get("hidden", ())
         if self.host.chat:
             return self.host.parts.offers.table(table, dialect, ALL_SPEAKERS, "chat", before)
@@ -85,13 +84,13 @@ class Driver:
         messages = (
             read_messages(before, self._image) if before else self.begin_talk(begun.data if begun else None)
         )
-        if self.host.record.goes_on(name):  # what it went on with is recorded
+        if self.host.record.goes_on(name):  # its earlier messages are recorded
             self.host.record.talk_of(messages).count = len(messages)
         return messages
 
     async def brought_back(self, name: str, until: int = 0) -> Messages:
-        """The conversation up to the end of a run, or to event ``until``, at which the next one went on from
-        it. A run that was broken off is ended here; each of its calls gets a result that says so."""
+        """The conversation up to the end of a run, or to event ``until``, where the next run continued it.
+        Ends a run that was broken off; each of its open calls gets a result that says so."""
         past = self.host.record.past(name)
         messages = await self._broken_off(name) if past.end is None else self._as_it_ended(name, until)
         if note := self._note(name):
@@ -99,8 +98,8 @@ class Driver:
         return messages
 
     async def _broken_off(self, name: str) -> Messages:
-        """End a run that was broken off where the transcript ends; its conversation."""
-        with self.host.record.driven():  # nobody is at it
+        """End a run that was broken off, where the transcript ends. Returns its conversation."""
+        with self.host.record.driven():  # no other process drives it
             past = self.host.record.past(name)
             if past.end is None:
                 _, messages = await self.go(name, past, self.opened_at(name), live=False, ends=True)
@@ -117,7 +116,7 @@ class Driver:
         return image_of(recorded, self.host.pages)
 
     def _note(self, run: str) -> str:
-        """The sentences that tell the model of a run which tools have changed since its last request."""
+        """The message for the model about tools that have changed since the last request of the run."""
         asked = self.host.transcript.last(self.host.session, "request", run=run)
         if asked is None:
             return ""
@@ -139,12 +138,12 @@ class Driver:
         output: OutputType | None = None,
         place: int = 0,
     ) -> tuple[Reply, Messages]:
-        """Drive a run of this session, or of a sub-agent, from its stimulus, or from its checkpoint at event
-        ``place``, behind which its ``past`` begins then, where that can be used; without ``live`` only to
-        where the transcript ends; ``ends`` then records its end. With ``stops`` it ends at its first reply
-        with calls. People in a chat are told of its calls if it is ``live`` or ``tells``. Returns the
-        messages at its end too."""
-        from quoth.agent.run.recorder import build_run  # here: a single call makes no run
+        """Drive a run of this session, or of a sub-agent, from its stimulus, or from a usable checkpoint at
+        event ``place``; its ``past`` then begins after that event. Without ``live`` it is driven only to the
+        end of the transcript, and ``ends`` records its end there. With ``stops`` it ends at its first reply
+        with calls. People in a chat get news of its calls if it is ``live`` or ``tells``. Returns the Reply
+        and the messages at its end."""
+        from quoth.agent.run.recorder import build_run  # here: a single call needs no run
 
         assert past.stimulus is not None, "a run begins with a stimulus"
         told, ended = past.stimulus.data, past.end.data if past.end is not None else {}
@@ -187,7 +186,7 @@ class Driver:
         with host.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run, *goes_on)
             reply = await run.settled(reply)
-        log.live = True  # what follows is new, even where the transcript answered
+        log.live = True  # new events from here on, even if the transcript has answered until here
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)
             log.ended(
@@ -202,13 +201,13 @@ class Driver:
         return reply, run.messages
 
     def _plan_of(self, run: str) -> PlanMode:
-        from quoth.agent.run.plan_mode import PlanMode  # here: most runs make their calls
+        from quoth.agent.run.plan_mode import PlanMode  # here: few runs are in plan mode
 
         host = self.host
         return PlanMode(host.record, run, lambda: host.table, host.workspace, host.parts.call_log)
 
     def _kept(self, checkpoints: Checkpoints, place: int, user: str) -> Sequence[Mapping[str, Any]]:
-        """What the checkpoints up to event ``place`` say; nothing where a run cannot continue from them."""
+        """The data of the checkpoints up to event ``place``; empty if a run cannot continue from them."""
         rows = checkpoints.read(place) if place else []
         if not _is_whole(rows):
             return ()
@@ -216,7 +215,7 @@ class Driver:
         return rows if rows[-1]["priced"] or not purse.priced else ()
 
     def _shows_block(self, label: str, user: str) -> bool:
-        """Whether the rules let the block of that label be read without asking anybody."""
+        """Whether the rules allow reading the block with that label without a question."""
         tool = self.host.table.find("block") or cognitive_tools.find("block")
         if tool is None or not self.host.policy.strict(tool):
             return True
@@ -226,27 +225,26 @@ class Driver:
         return self.host.policy.judge(tool, call, args, self.host.context(user=user)).kind == "allow"
 
     def _known(self, run: str, messages: Messages) -> dict[str, Any]:
-        """The memory blocks that the model of a run knows from its conversation so far."""
+        """The memory blocks that the model of a run knows from its conversation."""
         known = self.host.record.talk_of(messages).known
         return dict(known) if known is not None else self.host.record.known_before(run)
 
     def table_of(self, told: Mapping[str, Any]) -> ToolTable:
-        """The tools of a run with this stimulus, hiding those that its model was not shown when it began; a
-        sub-agent may have only some of the agent's."""
+        """The tools of a run with this stimulus, without the tools that were hidden from its model when it
+        began; a sub-agent may have only some of the agent's tools."""
         table = self.host.table if told.get("tools") is None else chosen(self.host.table, told["tools"])
         return table.hiding(told.get("hidden", ()))
 
 
-# Writes down from time to time what a run has come to, and brings a run to there again: its messages, its
-# calls with their results, and what it has counted.
+# Checkpoints: saves the state of a run from time to time and restores it: its messages, its calls with their
+# results, and its counts.
 #
-# Knows a run and what of it changes from turn to turn; it must not know how a checkpoint is kept. A run of
-# which only its events tell everything has none from there on, and what has happened since is repeated when
-# it goes on.
+# A state that a checkpoint cannot express ends the checkpoints of a run; the events since the last one are
+# repeated when the run is resumed.
 
 
 EVERY = 100  # turns
-# What is the same in a run that goes on, as JSON can say it.
+# The fields of RunState that JSON can express and a resumed run takes over.
 COUNTED = ("step", "faults", "repeated", "forgotten", "weighed", "tried", "must_answer", "known", "looked",
            "unread", "reply_tokens")  # fmt: skip
 TAKEN = ("steps_taken", "calls_taken", "tokens_taken", "cost_taken")
@@ -254,7 +252,7 @@ _ATOMS = frozenset({str, int, float, bool, type(None)})
 
 
 def is_plain(value: Any) -> bool:
-    """Whether JSON gives the very same value back."""
+    """Whether JSON returns exactly this value."""
     kind = type(value)
     if kind is list:
         return all(map(is_plain, value))
@@ -276,24 +274,24 @@ def _holds(value: Any, secrets: Sequence[str]) -> bool:
 
 @dataclass
 class Keeper:
-    """Keeps the checkpoints of one run; the last, which it may go on from, is at event ``place``."""
+    """Keeps the checkpoints of one run; the last, from which it may be resumed, is at event ``place``."""
 
     run: Run
     rows: Checkpoints
     place: int = 0
-    calls: int = 0  # that are kept
+    calls: int = 0  # the number of calls in the checkpoints
     messages: int = 0
-    talk: int = 1  # the conversation whose messages they are
+    talk: int = 1  # the number of the conversation of its messages
 
     def __post_init__(self) -> None:
         run = self.run
         self._log, self._last, self._dialect = run.log, run.state.step, run.dialect
         self._special = self._is_special()
-        # Those of earlier runs, which their events hold no more: no checkpoint keeps them.
+        # The secrets of earlier runs, which the events no longer contain: no checkpoint may keep them.
         self._bygone = run.log.session.transcript.secrets_of(run.session)
 
     def _is_special(self) -> bool:
-        """Whether its past, as far as it is repeated now, is told by its events only."""
+        """Whether only the events contain the past that is repeated now."""
         past = self.run.past
         return bool(
             past.tools
@@ -303,7 +301,7 @@ class Keeper:
         )
 
     def turn(self, stimulus: tuple[Any, ...]) -> None:
-        """Note a turn, upon which ``stimulus`` comes next; and after some write down how far the run is."""
+        """Note the end of a turn; ``stimulus`` is the next one. Every EVERY turns, write a checkpoint."""
         run = self.run
         if run.state.step - self._last < EVERY or run.recalling:
             return
@@ -315,7 +313,7 @@ class Keeper:
             self.calls, self.messages = len(run.state.calls), len(run.messages)
 
     def _said(self, stimulus: tuple[Any, ...]) -> dict[str, Any] | None:
-        """What is new since the last checkpoint; None where it cannot be said."""
+        """The changes since the last checkpoint; None if a checkpoint cannot express them."""
         run, log = self.run, self._log
         if self._special or not log.plain or log.broken or run.dialect != self._dialect:
             return None
@@ -345,7 +343,7 @@ class Keeper:
         return said if plain and not _holds(said, self._bygone) else None
 
     def go_on(self, rows: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
-        """Bring the run to its place, as the checkpoints up to it say; what comes next there."""
+        """Restore the run from the checkpoints up to its place. Returns the next stimulus."""
         run, log, last = self.run, self._log, rows[-1]
         talk = log.session.talk_of(run.messages)
         first = max(place for place, row in enumerate(rows) if not row["from"][1])
@@ -385,7 +383,7 @@ class Keeper:
 
 
 def _call(record: CallRecord) -> list[Any] | None:
-    """A call as its events tell of it; None where it is made again when the run goes on."""
+    """A call as its events describe it; None if a resumed run runs it again."""
     form, result = record.form, record.result
     if result.status in ("pending", "cancelled") or not is_plain(result.value):
         return None
@@ -400,13 +398,13 @@ def _call(record: CallRecord) -> list[Any] | None:
 
 
 def _is_written(said: Mapping[str, Any]) -> bool:
-    """Whether what the model was told, and what is counted, is plain."""
+    """Whether the messages for the model and the counts are plain data."""
     told = ("messages", "told", "gauge", "usage", "taken", "run", "reply", "stimulus")
     return all(is_plain(said[name]) for name in told)
 
 
 def _is_whole(rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether each goes on where the one before has ended."""
+    """Whether each checkpoint begins where the one before ends."""
     calls = messages = 0
     for row in rows:
         start_calls, start = row["from"]

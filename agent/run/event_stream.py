@@ -1,7 +1,5 @@
-"""Who hears of an agent's work: its listener, and loops over the events of a run, which stops when such a
-loop is left early.
-
-Knows events and a run that can be interrupted; it must not know agents.
+"""The receivers of an agent's events: its listener, and loops over the events of a run. A run stops when such
+a loop is left early.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from quoth.agent.reply import Reply
 
 
 class Stoppable(Protocol):
-    """Work that an interrupt stops: a run, or a flight. ``asking`` says that a person is being asked."""
+    """Work that an interrupt stops: a run or a flight. ``asking``: a person is being asked at the moment."""
 
     @property
     def interrupted(self) -> bool: ...
@@ -27,8 +25,8 @@ class Stoppable(Protocol):
 
 
 class EventStream:
-    """The events of one run, on their way to whoever iterates. ``work`` is the run, once it has begun;
-    ``beside`` are the streams of the same agent that are open."""
+    """The queue of one run's events for a loop over them. ``work`` is the run, once it has begun; ``beside``
+    is the set of the agent's open streams."""
 
     def __init__(self, beside: set[EventStream]) -> None:
         self.work: Stoppable | None = None
@@ -37,11 +35,11 @@ class EventStream:
         self._task: asyncio.Task[Reply] | None = None
 
     def tell(self, event: AgentEvent) -> None:
-        if event.kind != "end" or event.path:  # the Reply, as ``run`` returns it, comes last
+        if event.kind != "end" or event.path:  # the Reply that ``run`` returns comes last
             self._events.put_nowait(event)
 
     async def of(self, run: Callable[[], Coroutine[Any, Any, Reply]]) -> AsyncGenerator[AgentEvent]:
-        """Begin the run, and give its events. Raises what ``run`` raises."""
+        """Begin the run and yield its events. Raises the errors of ``run``."""
         self._beside.add(self)
         self._task = asyncio.create_task(self._driven(run))
         try:
@@ -62,7 +60,7 @@ class EventStream:
             task.cancel()
         await asyncio.wait([task])
         if not task.cancelled():
-            task.exception()  # whoever iterates has had it, or wants it no more
+            task.exception()  # the loop has received it, or no longer wants it
 
     async def _driven(self, run: Callable[[], Coroutine[Any, Any, Reply]]) -> Reply:
         HEARS.set(self)
@@ -72,14 +70,14 @@ class EventStream:
             self._events.put_nowait(None)
 
 
-PATIENCE = 5.0  # seconds that a run has to end by itself when its agent is closed
+PATIENCE = 5.0  # seconds for a run to end by itself when its agent is closed
 
-# The stream that hears of what is done in this context.
+# The stream that receives the events of this context.
 HEARS: ContextVar[EventStream | None] = ContextVar("HEARS", default=None)
 
 
 class Events:
-    """Who hears of the work of one agent or chat: its listener, open streams, and the user.
+    """The receivers of the events of one agent or chat: its listener, open streams, and the user.
 
     ``on_event`` is the listener and ``deliver`` brings a message to the user; both may be replaced at any
     time."""
@@ -92,18 +90,18 @@ class Events:
         self._failed: Listener | None = None  # the listener whose failure was reported
 
     def to_user(self, text: str) -> None:
-        """Bring a message to the user: tell the listener, then deliver it."""
+        """Bring a message to the user: notify the listener, then deliver it."""
         self.tell(AgentEvent("message", text))
         if self.deliver is not None:
             self.deliver(text)
 
     def note(self, text: str) -> None:
-        """Tell the listener a sentence for a person."""
+        """Send the listener a note for a person."""
         self.tell(AgentEvent("note", text))
 
     def tell(self, event: AgentEvent) -> None:
-        """Tell the listener, and the stream of the run. When the listener fails, the run continues; the
-        failure is reported once to it, to the stream and to the program's log."""
+        """Send an event to the listener and to the stream of the run. If the listener fails, the run
+        continues, and the failure is reported once: to it, to the stream and to the program's log."""
         if (stream := self._stream) is not None:
             stream.tell(event)
         if self.on_event is None:
@@ -124,18 +122,18 @@ class Events:
 
     @property
     def listener(self) -> Listener | None:
-        """The function that a run calls with its events; None where nobody hears them."""
+        """The function that a run calls with its events; None if there is no receiver."""
         return None if self.on_event is None and self._stream is None else self.tell
 
     @property
     def _stream(self) -> EventStream | None:
-        """The open stream that hears of the work of this context. Another agent's does not."""
+        """The open stream of this context; None if it belongs to another agent."""
         stream = HEARS.get()
         return stream if stream in self.streams else None
 
     @contextlib.contextmanager
     def driving(self, work: Stoppable) -> Iterator[None]:
-        """Within this context the current task drives ``work``, and its stream can stop it."""
+        """In this context the current task drives ``work``, and its stream can stop it."""
         if (stream := self._stream) is not None and stream.work is None:
             stream.work = work
         driver = {task for task in [asyncio.current_task()] if task} - self._drivers

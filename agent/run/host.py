@@ -1,7 +1,4 @@
-"""The host of one session: its record, memory, programs and listener, on the parts that its agent shares.
-
-Knows what a call needs; it must not know conversations, flights, replays or the public face.
-"""
+"""The host of one session: its record, memory, programs and listener, and the parts that its agent shares."""
 
 from __future__ import annotations
 
@@ -62,27 +59,27 @@ if TYPE_CHECKING:
     from quoth.agent.run.option_fields import OptionFields
 
 BUSY = (
-    "This agent's session is at work: one message of a conversation is answered after another. Await that "
-    "first; several tasks at once are run(…), each in a session of its own."
+    "This agent's session is busy: a conversation answers one message at a time. Await the earlier message "
+    "first. For several tasks at once use run(…): each gets its own session."
 )
 
-HINT_AFTER = 1.0  # seconds in which an interrupted run stops
+HINT_AFTER = 1.0  # seconds; an interrupted run usually stops sooner
 
 
 @dataclass(frozen=True, eq=False)
 class Belongings:
-    """What one agent, or one chat, has for itself, and runs beside each other in it share."""
+    """The objects of one agent or one chat; its parallel runs share them."""
 
-    events: Events  # who hears of it
-    memory: OwnMemory  # its memory where the host gave none, opened at the first use
+    events: Events  # the receivers of its events
+    memory: OwnMemory  # its memory if the host gave none, opened at the first use
     programs: OwnPrograms  # its programs in the background
-    services: Services  # what its tools may use; with this memory, router and model
+    services: Services  # the services of its tools, with this memory, router and model
 
 
 class SessionHost:
-    """The host of one session of a user. Make the first with ``open_host``; a chat or a run beside it has one
-    of its own, and nothing that changes is in two of them but Belongings, which runs of one agent or chat
-    share. Use it as an async context manager, or call ``aclose``."""
+    """The host of one session of a user. Make the first with ``open_host``; each chat and each parallel run
+    has its own. Hosts share nothing that changes, except Belongings between the runs of one agent or chat.
+    Use it as an async context manager, or call ``aclose``."""
 
     def __init__(
         self,
@@ -96,20 +93,24 @@ class SessionHost:
         beside: SessionHost | None = None,
     ) -> None:
         """Host a session whose listeners are ``events``. Its tools, models, limits and settings are those of
-        the host ``like``, by default of the agent. With ``beside`` it begins like that host and shares its
-        Belongings, and its record where the session is the same."""
+        the host ``like``, by default the agent's. With ``beside`` it begins like that host and shares its
+        Belongings, and its record if the session is the same."""
         like = like or beside
         begins: SessionHost | AgentParts = parts if like is None else like
         self.parts = parts
         self.session = session  # its id
-        self.named = session  # the same where its name was chosen, so that it can be found again; else empty
+        self.named = (
+            session  # the same if the name was chosen, so that it can be found again; otherwise empty
+        )
         self.user = user
-        self.chat = chat  # the chat that it is of; empty for none
-        self.knowledge: str | None = (like or parts.services).knowledge  # what the agent's program knows
-        self.door: Door = begins.door  # to its tools
+        self.chat = chat  # the chat of this session; empty for none
+        self.knowledge: str | None = (like or parts.services).knowledge  # text of the host for tools
+        self.door: Door = begins.door  # the door to its tools
         self.models: Models = begins.models
         self.limits: RunLimits = begins.limits
-        self.settings: Mapping[str, Any] = begins.settings  # what its opening keeps; replaced, never changed
+        self.settings: Mapping[str, Any] = (
+            begins.settings
+        )  # the settings in its opening; replaced, never changed
         self.catalog: BeltCatalog = (
             BeltCatalog(self.listed(), parts.embedder) if like is None else like.catalog
         )
@@ -123,10 +124,10 @@ class SessionHost:
         self.pages: StorePages = (
             same.pages if same else StorePages(parts.store, session, user, parts.limits.result_chars)
         )
-        self._working = 0  # how many works are in progress in this session
+        self._working = 0  # the number of works in progress in this session
         self._running: Stoppable | None = None  # the run or flight that an interrupt stops
-        self._beside: tuple[SessionHost, ...] = ()  # the hosts of runs in progress beside this one
-        self._trouble: str = like._trouble if like else ""  # why remote tools may be old, as told last
+        self._beside: tuple[SessionHost, ...] = ()  # the hosts of parallel runs in progress
+        self._trouble: str = like._trouble if like else ""  # why remote tools may be old, as last reported
         self._closed = False
 
     # What it has
@@ -176,7 +177,7 @@ class SessionHost:
 
     @property
     def agent_id(self) -> str:
-        """Who calls: the agent, or the agent in this chat."""
+        """The id of the caller: the agent, or the agent in this chat."""
         whole = self.parts.services.agent_id
         return f"{whole}-{session_of_chat(self.chat)}" if self.chat else whole
 
@@ -191,8 +192,8 @@ class SessionHost:
         return Belongings(events, memory, OwnPrograms(), services)
 
     def _open_memory(self) -> Any:
-        """The memory of this agent: in the workspace's store, or where the host said."""
-        from quoth.neuro.embed.select import embedder_named  # here: most calls use none
+        """The memory of this agent: in the workspace's store, or where the host put it."""
+        from quoth.neuro.embed.select import embedder_named  # here: most calls need none
         from quoth.tools.memory.sqlite import open_memory
 
         return open_memory(
@@ -242,18 +243,18 @@ class SessionHost:
         )
 
     def _show(self, text: str) -> None:
-        """Tell what a program of a call writes, as it comes."""
+        """Send the output of a call's program to the listener, as it arrives."""
         run = RUNNING.get()
         (self.events.tell if run is None else run.pass_on)(AgentEvent("output", text))
 
     # Its tools, models and settings
 
     def listed(self) -> ToolTable:
-        """The tools without those that the rules always deny the user, whatever the route of the call."""
+        """The tools, except the ones that the rules always deny this user on every route."""
         return offered(self.table, self.policy, self.user)
 
     def given(self) -> dict[str, Any]:
-        """The data of the session's opening: what is needed to rebuild this agent, and its versions."""
+        """The data of the session's opening: the settings to rebuild this agent, and its versions."""
         remote = self.parts.remote
         return {
             "user": self.user,
@@ -265,24 +266,24 @@ class SessionHost:
         }
 
     def changes(self) -> ToolDrift:
-        """What has changed in tools and policy since this user last drove the session."""
+        """The changes of tools and policy since this user last drove the session."""
         return changes_of(self.record.given(), self.given())
 
     async def renew(self) -> ToolTable:
-        """The tools as they are now. From here on this session has these, where remote ones have changed."""
+        """The current tools. If remote ones have changed, the session has the new ones from now on."""
         if (remote := self.parts.remote) is None:
             return self.table
         table = await remote.newest()
         if (trouble := remote.trouble) != self._trouble:
             self._trouble = trouble
             if trouble:
-                self.events.note(f"The remote tools stay as they were. {trouble}")
+                self.events.note(f"The remote tools were not updated. {trouble}")
         if table is not self.table:
             self.use_tools(table)
         return table
 
     def use_tools(self, table: ToolTable) -> None:
-        """Have these tools from here on, or those of the table as it has become."""
+        """Use these tools from now on; without an argument, the current ones of the table."""
         self.door = self.door.with_tools(table)
         self.catalog = self.catalog.of(self.listed())
         self.broker.use(table)
@@ -290,7 +291,8 @@ class SessionHost:
         self.record.open_again(self.given)
 
     def use_model(self, spec: str) -> None:
-        """Have another model from now on. Raises UsageError for an unknown spec, and keeps the old."""
+        """Use another model from now on. Raises UsageError for an unknown spec, and then keeps the old
+        one."""
         models = self.models.with_model(spec)
         models.dialect()
         self.models = models
@@ -298,14 +300,14 @@ class SessionHost:
 
     def dialect(self) -> Dialect:
         """The dialect of its model, chosen together with the model at the first use. Raises UsageError for an
-        unknown dialect, or one that does not go with the model or the belt."""
+        unknown dialect, or one that does not fit the model or the tool list."""
         dialect, note = self.models.dialect()
         if note:
             self.events.note(note)
         return dialect
 
     def use_plan_mode(self, on: bool) -> None:
-        """Note what does more than read as steps of a plan from now on, or make it again."""
+        """Turn plan mode on or off: with it, calls that do more than read become steps of a plan."""
         self._keep({name: value for name, value in self.settings.items() if name != "plan"}, plan=on)
 
     def _keep(self, settings: Mapping[str, Any], *, plan: bool = False) -> None:
@@ -315,16 +317,16 @@ class SessionHost:
     # Other sessions of its agent
 
     def for_chat(self, chat: str | int, session: str = "") -> SessionHost:
-        """A host for one chat, which its agent must outlive: in the session that is named after the chat, or
-        in ``session``; with a conversation and memory of its own."""
+        """A host for one chat, with its own conversation and memory. Its session is ``session``, by default
+        one named after the chat. Close it before its agent."""
         self.require_open()
         name = str(chat)
         return SessionHost(self.parts, session or session_of_chat(name), self.user, name, like=self)
 
     @contextlib.contextmanager
     def free(self, overrides: Mapping[str, Any]) -> Iterator[SessionHost]:
-        """Within this context the host for one more run: this one, unless the run has ``overrides``, by the
-        names of ``run``; where its session is at work, one with a session of its own."""
+        """In this context, the host for one more run: this one, unless the run has ``overrides`` (named as in
+        ``run``). If the session is busy, a host with a new session."""
         said = {name: value for name, value in overrides.items() if value is not None}
         limits = with_longest(self.limits, said.pop("reply_tokens", None))
         models = self.models.overridden(said)
@@ -350,7 +352,7 @@ class SessionHost:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """Within this context no run begins in this session."""
+        """In this context no run begins in this session."""
         self._working += 1
         try:
             yield
@@ -359,8 +361,8 @@ class SessionHost:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """The same, while nobody removes the session. Raises BusyError where something else works in it, or
-        removes it."""
+        """Like ``working``, and the session cannot be removed. Raises BusyError if other work is in progress
+        in it, or if it is being removed."""
         if self._working:
             raise BusyError(BUSY)
         with self.working(), self.record.used("chat message" if self.chat else "run"):
@@ -368,7 +370,7 @@ class SessionHost:
 
     @contextlib.contextmanager
     def stoppable(self, work: Stoppable) -> Iterator[None]:
-        """Within this context an interrupt stops ``work``."""
+        """In this context an interrupt stops ``work``."""
         before, self._running = self._running, work
         try:
             with self.events.driving(work):
@@ -388,10 +390,10 @@ class SessionHost:
         return own or any(host.stopping for host in self._beside)
 
     def interrupt(self) -> bool:
-        """Stop the current run or flight: the model at once, a call within a second; a run's Reply then says
-        ``interrupted``. A pending question to a person is withdrawn, and its call waits.
+        """Stop the current run or flight: the model at once, a call within a second. The Reply of the run has
+        the status ``interrupted``. A pending question to a person is withdrawn, and its call waits.
 
-        False when there is nothing to stop, or it was already interrupted."""
+        Returns false if there is nothing to stop, or it was already interrupted."""
         stopped = [host.interrupt() for host in self._beside]
         return self._interrupt() or any(stopped)
 
@@ -401,16 +403,16 @@ class SessionHost:
             run.interrupt(asking)
         elif not asking:
             return False
-        self.broker.interrupt()  # its call ends by that
+        self.broker.interrupt()  # this ends its call
         return True
 
     def interrupt_politely(self) -> bool:
-        """The same for the first Ctrl-C, with a hint if that takes longer than HINT_AFTER. After False the
-        caller should stop at once."""
+        """Like ``interrupt``, for the first Ctrl-C: prints a hint if it takes longer than HINT_AFTER seconds.
+        After false the caller should stop at once."""
 
         def explain() -> None:
             if self.stopping:
-                complain("It is still stopping; Ctrl-C again ends all at once.")
+                complain("Still stopping. Press Ctrl-C again to quit at once.")
 
         if stopped := self.interrupt():
             asyncio.get_running_loop().call_later(HINT_AFTER, explain)
@@ -421,8 +423,8 @@ class SessionHost:
             raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
-        """Interrupt what is in progress, end the programs in the background, then close the sandbox, the
-        models, the memory and the store; of a chat only its memory. May be called twice."""
+        """Interrupt the work in progress, end the programs in the background, then close the sandbox, the
+        models, the memory and the store; for a chat, close only its memory. May be called twice."""
         self._closed = True
         await self.events.stop_all(self.interrupt)
         await self.own.programs.aclose()
@@ -471,46 +473,48 @@ def open_host(
     plan: bool = False,
     **fields: Unpack[OptionFields],
 ) -> SessionHost:
-    """Put an agent together. Raises UsageError, with a sentence, for settings that cannot be used.
+    """Open an agent. Raises UsageError for settings that cannot be used.
 
-    ``workspace`` is the one folder its file tools may touch: ``workspace="shop"``; None is the project's
+    ``workspace``: the only folder that its file tools may touch, ``workspace="shop"``. Default: the project's
     root, found from the current folder as the command finds it.
-    ``tools`` are ``.hy`` and ``.py`` files, or CognitiveTools, beside those that ship,
-    ``tools=["shop.hy", double]``; a ToolTable in place of them all; or
+    ``tools``: ``.hy`` and ``.py`` files, or CognitiveTools, in addition to the built-in tools,
+    ``tools=["shop.hy", double]``; a ToolTable replaces them all; or
     ``tools=ToolOptions(["shop.hy"], belt="search")``.
-    ``model`` is a spec, ``model="local"``, ``"openai:…"`` or ``"scripted:talk.txt"``; a Backend; None for
+    ``model``: a spec, ``model="local"``, ``"openai:…"`` or ``"scripted:talk.txt"``; a Backend; None for
     the default; or ``model=ModelOptions("openai:gpt-x", base_url="http://…", dialect="native")``.
-    ``policy`` is a file of rules beside those of the user and of the workspace: ``policy="rules.hy"``;
+    ``policy``: a file of rules in addition to those of the user and of the workspace, ``policy="rules.hy"``;
     or ``policy=PolicyOptions("rules.hy", quotas=[Quota("search", 3, per="hour")])``.
-    ``consent`` answers what policy and guards ask: ``consent="yes"``, an object with ``request``
-    (tools/consent/requests.py, Person), or None: such a call is pending at once, ``broker`` takes the
-    decision, and ``resume`` goes on.
-    ``limits`` are those of each run: ``limits=RunLimits(steps=10, reply_tokens=2000, cost=0.5)``.
-    ``services`` are what tools may use beside the workspace: ``services=Services(memory=notes)``; or
-    ``services=HostServices(memory=notes, knowledge="It is blue.")`` for what the host knows. Without a
-    memory it has that of the workspace.
-    ``session`` names the session to go on with or to begin, ``session="monday"``; None is a new one.
-    ``user`` is who speaks, ``user="ann"``; None is the user of this machine.
-    ``on_event`` is told what happens in a run: ``on_event=lambda event: print(event.kind)``.
+    ``consent`` answers the questions of policy and guards: ``consent="yes"``, or an object with ``request``
+    (tools/consent/requests.py, Person). With None such a call is pending at once: ``broker`` takes the
+    decision, and ``resume`` continues.
+    ``limits``: the limits of each run, ``limits=RunLimits(steps=10, reply_tokens=2000, cost=0.5)``.
+    ``services``: the services of tools besides the workspace, ``services=Services(memory=notes)``; or
+    ``services=HostServices(memory=notes, knowledge="It is blue.")``. Without a memory it uses the
+    workspace's.
+    ``session``: the name of a session to continue or begin, ``session="monday"``. Default: a new session.
+    ``user``: the user's name, ``user="ann"``. Default: the login name.
+    ``on_event``: called with each event of a run, ``on_event=lambda event: print(event.kind)``.
 
-    ``instructions`` are told to the model before any task: ``instructions="Answer in German."``.
-    ``temperature`` is that of sampling: ``temperature=0.7``.
-    ``timeout`` is how many seconds a server may be silent: ``timeout=30``.
-    ``api_key`` is its key: ``api_key="sk-…"``, or ``"@FILE"``.
-    ``reply_tokens`` is the longest reply: ``reply_tokens=2000``. ``RunLimits(tokens=…)`` bounds a
-    whole run.
-    ``plan=True`` is plan mode: of the model's calls only those that read are made, and the others become
-    steps of a flight plan, which the Reply names.
+    ``instructions``: text for the model before any task, ``instructions="Answer in German."``.
+    ``temperature``: the sampling temperature, 0 to 2, ``temperature=0.7``.
+    ``timeout``: seconds that a server may be silent, ``timeout=30``.
+    ``api_key``: the key of the server, ``api_key="sk-…"`` or ``"@FILE"``.
+    ``reply_tokens``: the maximum number of tokens in a reply, ``reply_tokens=2000``.
+    ``RunLimits(tokens=…)`` bounds a whole run.
+    ``plan=True``: plan mode. Only calls that read are run; the others become steps of a flight plan, which
+    the Reply names.
 
-    A field of one of these groups can be given by itself: ``base_url="http://…"``. Each of them can be
-    imported from quoth; help(ToolOptions) and the like tell of their fields.
+    A field of one of these groups can be given by itself: ``base_url="http://…"``. Import the groups from
+    quoth; help(ToolOptions) and help of the others describe their fields.
     """
     if not (consent is None or consent == "yes" or hasattr(consent, "request")):
         raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
     user = user or user_name()
     for name, word in (("user", user), ("session", session or "")):
         if encodable(word) != word:
-            raise UsageError(f"The {name} {encodable(word)} is no text: half of a character is in it.")
+            raise UsageError(
+                f"The {name} {encodable(word)} contains an invalid character (an unpaired surrogate)."
+            )
     options = model_options(model).overridden(
         instructions=instructions, temperature=temperature, timeout=timeout, api_key=api_key
     )
@@ -527,5 +531,5 @@ def open_host(
     host = SessionHost(parts, session or new_session(), user, events=events)
     host.named = session or ""
     if settings.services.memory_url:
-        host.own.memory.opened()  # an error in the URL is raised now
+        host.own.memory.opened()  # raise an error in the URL now
     return host

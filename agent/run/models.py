@@ -1,6 +1,5 @@
-"""The models of one agent: its own, chosen at the first use, and others that a tool names.
-
-Knows back ends and dialects; it must not know runs, or who asks. It closes the models that it opened.
+"""The models of one agent: its own, chosen at the first use, and others that a tool names. It closes the
+models that it opened.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ if TYPE_CHECKING:
 
 
 class Models:
-    """``search`` says that the agent's model searches its tools instead of being shown them all. ``chosen``
-    is the dialect of its conversations, None until it is chosen. ``config`` says what the options leave
-    open."""
+    """The agent's model and its other models. ``search``: the agent's model searches its tools instead of
+    seeing them all. ``chosen``: the dialect of its conversations, None until it is chosen. ``config`` has the
+    values that the options leave open."""
 
     def __init__(self, options: ModelOptions, config: Config = NO_CONFIG, *, search: bool) -> None:
         self._config = config
@@ -50,10 +49,10 @@ class Models:
         self._given = given is not None
         self._own: Backend | None = None if given is None else as_backend(given)
         self._others: dict[str, Backend] = {}
-        self._variants: dict[ServerSettings, Backend] = {}  # of its own, as runs override its options
+        self._variants: dict[ServerSettings, Backend] = {}  # its own model with overridden options of runs
         self._closed = False
-        self._like: Models | None = None  # whose own model is that of these, too
-        self._before: Models | None = None  # whose place these have taken, and which is closed with them
+        self._like: Models | None = None  # the Models whose own model these share
+        self._before: Models | None = None  # the Models that these replaced; closed with these
 
     @property
     def name(self) -> str:
@@ -76,14 +75,14 @@ class Models:
         return choose_backend(spec, options.settings, progress=weights_progress(), config=self._config)
 
     def for_run(self) -> Callable[[], Backend]:
-        """The agent's own model as one run asks it, made at the first use."""
+        """A function that returns the agent's own model for one run, opened at the first use."""
         return cache(self._for_run)
 
     def _for_run(self) -> Backend:
         return for_run(self.backend())
 
     def other(self, spec: str) -> Backend:
-        """The model of another spec, opened only once. Raises UsageError."""
+        """The model of another spec, opened once. Raises UsageError."""
         self._require_open()
         if spec not in self._others:
             same = spec.partition(":")[0] == self.name.partition(":")[0]
@@ -93,20 +92,20 @@ class Models:
 
     @property
     def instructions(self) -> str:
-        """What the model is told before any task."""
+        """The instructions for the model before any task."""
         said = self.options.instructions
         return (self._config.instructions if said is None else said) or ""
 
     @property
     def request_options(self) -> RequestOptions | None:
-        """What each request wants beyond the conversation."""
+        """The options of each request besides the conversation."""
         said = self.options.temperature
         warm = self._config.temperature if said is None else said
         return None if warm is None else RequestOptions(temperature=warm)
 
     def overridden(self, overrides: Mapping[str, Any]) -> Models:
-        """These models, for one run with other options. Another key or time-out needs a model of its own,
-        which is closed with these."""
+        """These models with the options of one run. Another key or time-out needs its own model, which is
+        closed with these."""
         if not overrides:
             return self
         made = Models(replace(self.options, **overrides), self._config, search=self.search)
@@ -118,8 +117,8 @@ class Models:
         return made
 
     def with_model(self, spec: str) -> Models:
-        """The models of an agent whose own is from now on that of ``spec``. The server and the key of the
-        options are kept only for the provider that they were said of."""
+        """The models of an agent that changes its own model to ``spec``. The server and the key of the
+        options are kept only if the provider is the same."""
         options = replace(self.options, model=spec, dialect=None)
         if spec.partition(":")[0] != self.name.partition(":")[0]:
             options = replace(options, base_url=None, api_key=None)
@@ -134,18 +133,18 @@ class Models:
         return self._variants[settings]
 
     def must_act(self, backend: Backend) -> bool:
-        """Whether a run with this model has to call a tool before it answers."""
+        """Whether a run with this model must call a tool before it answers."""
         wanted = self.options.must_act
         return backend.takes_grammar if wanted is None else wanted
 
     @property
     def forces(self) -> bool:
-        """Whether that depends on the model."""
+        """Whether ``must_act`` depends on the model."""
         return self.options.must_act is None
 
     def dialect(self) -> tuple[Dialect, str]:
-        """The dialect of the agent's model, and a note for a person when it has just been chosen. Raises
-        UsageError for an unknown dialect, or one that does not go with the model or the belt."""
+        """The dialect of the agent's model, and a note for a person if it has just been chosen. Raises
+        UsageError for an unknown dialect, or one that does not fit the model or the tool list."""
         note = ""
         if self.chosen is None:
             self.chosen, note = self._dialect_for(
@@ -155,12 +154,12 @@ class Models:
 
     def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]:
         """The dialect of a sub-agent's model for the tools in ``table``, and whether the model searches them.
-        It is the agent's own dialect if the model is the same and these tools can be called in it."""
+        It is the agent's dialect if the model is the same and these tools can be called in it."""
         search = self.search and searched
         for wanted in (self.options.dialect if is_same(backend, self._own) else None, None):
             with contextlib.suppress(UsageError):
                 dialect, _ = self._dialect_for(backend, wanted, search=search, tools=len(table.shown) > 0)
-                dialect.opening(table, search=search)  # refused where no tool can be called so
+                dialect.opening(table, search=search)  # raises if no tool can be called in it
                 return dialect, search
         return CALL_FORM, False
 
@@ -182,7 +181,7 @@ class Models:
             raise UsageError("This agent is closed.")
 
     async def aclose(self) -> None:
-        """Close the models that were opened here; a Backend that the caller gave stays open."""
+        """Close the models that this object opened; a Backend of the caller stays open."""
         self._closed = True
         opened = [*self._others.values(), *self._variants.values()]
         if self._own is not None and not self._given:
@@ -194,14 +193,13 @@ class Models:
                 raise ended
 
 
-# An agent's own model as a service for its tools.
-#
-# Knows backends, and nothing of the loop: a tool's question to the model belongs to no run's conversation.
+# An agent's own model as a service for its tools. A tool's question to the model is not part of the
+# conversation of a run.
 
 
 class OwnModel:
-    """The agent's own model as a ModelProvider. ``backend`` returns it, and is called for each question;
-    ``spend`` gets the usage of each answer, for which ``purse`` pays."""
+    """The agent's own model as a ModelProvider. ``backend`` returns it and is called for each question.
+    ``spend`` gets the usage of each answer, and ``purse`` pays for it."""
 
     def __init__(
         self,
@@ -216,10 +214,10 @@ class OwnModel:
         self._tracer = tracer
 
     async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str:
-        """The model's answer. Raises ToolError when there is no model or it refuses, ModelError when it
-        cannot answer.
+        """The model's answer. Raises ToolError if there is no model or it refuses, and ModelError if it
+        fails.
 
-        It has no deadline of its own: at the tool's deadline it is cancelled, which stops the generation."""
+        The deadline is the tool's: it cancels this method, which stops the generation."""
         try:
             backend = for_run(self._backend())
         except UsageError as error:
@@ -232,7 +230,7 @@ class OwnModel:
             try:
                 completion = await self._asked(backend, messages, max_tokens)
                 break
-            except MovedError:  # a cascade's next model answers
+            except MovedError:  # the next model of the cascade answers
                 continue
             except BudgetError as error:
                 raise ToolFailure("limited", str(error)) from None

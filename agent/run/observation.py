@@ -1,9 +1,5 @@
-"""The observations that the model gets: results and failures of tools, denied calls, replies that were
-unreadable or cut off, and what remains of a cleared result.
-
-Knows a run and its records as data; it calls neither model nor tool. neuro/prompt/dialects.py makes messages
-of the observations.
-"""
+"""The observations for the model: results and failures of tools, denied calls, replies that were unreadable
+or cut off, and the line that replaces a cleared result. neuro/prompt/dialects.py makes messages of them."""
 
 from __future__ import annotations
 
@@ -32,34 +28,33 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 
-# What a run makes of its model's habits: repeated calls, which may stop any run, and the coach of small
-# models, which must look before they answer.
+# The reactions of a run to habits of its model: repeated calls may stop any run, and the coach makes small
+# models look before they answer.
 #
-# Each rule of the coach helped an embedded model. Strong models have none, and are told less. Knows a run
-# and the records of its calls as data; it calls neither model nor tool.
+# Each rule of the coach helped an embedded model. Strong models have no coach and get fewer notes.
 
 
 LOOK_BACK = 40  # calls
-MUST_LOOK_TURNS = 3  # after so many turns without any success the model may answer anyway
+MUST_LOOK_TURNS = 3  # turns without success after which the model may answer anyway
 
 # Repeated calls
 
 
 @dataclass
 class Repeats:
-    """The calls of a turn that were made before."""
+    """The calls of a turn that the run had run before."""
 
-    records: list[CallRecord] = field(default_factory=list)  # that changed nothing now
-    same: set[str] = field(default_factory=set)  # keys of those that may be repeated and had the same result
-    stuck: CallRecord | None = None  # that was repeated more often than the run allows
+    records: list[CallRecord] = field(default_factory=list)  # repeated calls without an effect now
+    same: set[str] = field(default_factory=set)  # keys of repeatable calls with the same result
+    stuck: CallRecord | None = None  # a call repeated more often than the run allows
 
 
 def find_repeats(turn: Turn, run: Run) -> Repeats:
     """The repeated calls of a turn, counted in the state of the run."""
     state, limit = run.state, run.limits.repeats
-    # One record for each different call: the same call twice in one reply is no repetition.
+    # One record for each different call: the same call twice in one reply does not count as repeated.
     made = {call_digest(record.form, run): record for record in turn.records}
-    # One that has changed something now was no repetition: it had failed before.
+    # A call that has changed something now does not count as repeated: it had failed before.
     again = {
         one: record for one, record in made.items() if one in turn.old and not record.result.side_effects
     }
@@ -69,19 +64,19 @@ def find_repeats(turn: Turn, run: Run) -> Repeats:
         state.repeated[digest] = state.repeated.get(digest, 0) + 1
         if state.repeated[digest] >= limit:
             found.stuck = record
-    if found.stuck is None and not run.past.answers:  # a recorded run that continued then continues now
+    if found.stuck is None and not run.past.answers:  # a recorded run continues where it once did
         found.stuck = next((one for one in turn.records if same.get(one.key, 0) >= limit), None)
     return found
 
 
 def known_calls(calls: Sequence[FoundCall], run: Run) -> set[str]:
-    """The digests of a reply's calls that the run has made before."""
+    """The digests of the calls of a reply that the run had run before."""
     return {call_digest(found.form, run) for found in calls} & set(run.state.seen)
 
 
 def remember(record: CallRecord, run: Run) -> CallRecord:
-    """Keep a record, tell of it, and return it. A call with side effects makes earlier results out of date,
-    so they are forgotten."""
+    """Keep a record, send its event, and return it. A call with side effects makes earlier results out of
+    date, so they are forgotten."""
     state, digest = run.state, call_digest(record.form, run)
     state.calls.append(record)
     if record.result.side_effects:
@@ -94,8 +89,8 @@ def remember(record: CallRecord, run: Run) -> CallRecord:
 
 
 def call_digest(form: CallForm, run: Run) -> str:
-    """The identity of a call, whatever the order of its arguments. Each call of a tool that may be repeated
-    has its own."""
+    """The identity of a call, independent of the order of its arguments. Each call of a repeatable tool has
+    its own."""
     table = run.door.table
     repeatable = form.tool in table and table.get(form.tool).allow_repeat
     return f"{form.digest}-{len(run.state.calls)}" if repeatable else form.digest
@@ -104,9 +99,9 @@ def call_digest(form: CallForm, run: Run) -> str:
 def same_results(
     records: Sequence[CallRecord], calls: Sequence[CallRecord], table: ToolTable
 ) -> dict[str, int]:
-    """For the records of a turn, the last of ``calls``: how many earlier turns made the same call with the
-    same result, by the key of the call. A call counts that may be repeated and does not report that its
-    program still runs."""
+    """For the records of a turn, which are the last of ``calls``: the number of earlier turns with the same
+    call and the same result, by the key of the call. Counts repeatable calls, except one that reports that
+    its program still runs."""
     end = len(calls) - len(records)
     earlier = calls[max(0, end - LOOK_BACK) : end]
     counted = (one for one in records if _may_be_repeated(one, table) and not _still_runs(one))
@@ -114,7 +109,7 @@ def same_results(
 
 
 def _turns_with(record: CallRecord, earlier: Sequence[CallRecord]) -> int:
-    """How many turns have made this call with this result since a new call changed something."""
+    """The number of turns with this call and this result since a new call changed something."""
     turns = set[str]()
     for place in range(len(earlier) - 1, -1, -1):
         before = earlier[place]
@@ -143,13 +138,15 @@ def _is_same(one: CallRecord, other: CallRecord) -> bool:
         one.form.digest == other.form.digest
         and a.status == b.status
         and a.value == b.value
-        and (a.ok or a.message == b.message)  # an ok one may say how many calls are left
+        and (
+            a.ok or a.message == b.message
+        )  # the message of an ok call may differ: it may give the number of calls left
     )
 
 
 def is_informative(record: CallRecord) -> bool:
-    """Whether a call is ok and its result is not empty, nor a search without hits; or it has become a step of
-    a plan."""
+    """Whether a call is ok with a result that is not empty and not a search without hits, or has become a
+    step of a plan."""
     result = record.result
     if result.audit.get("stage") == "plan":
         return True
@@ -165,36 +162,36 @@ def _is_hitless(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Advice:
-    """How a model is to be asked."""
+    """Changes to the next request to a model."""
 
     must_act: bool = False  # it may not answer yet
-    without: frozenset[str] = frozenset()  # tools that it is not offered
+    without: frozenset[str] = frozenset()  # tools to leave out
     lead: str = ""  # words with which it may answer although it must act
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a model is told after a turn."""
+    """The notes for a model after a turn."""
 
     again: frozenset[str] = frozenset()  # keys of calls that were repeated in vain
-    complaint: str = ""  # why its answer is not taken
+    complaint: str = ""  # why its answer is not accepted
 
 
 class Coach:
-    """Coaxes a model that answers before it looks, or repeats itself. It keeps nothing; what it has counted
-    is in the state of the run."""
+    """Guides a model that answers before it looks, or repeats itself. It has no state: its counts are in the
+    state of the run."""
 
     def before_turn(self, run: Run) -> Advice:
-        """How the model is to be asked next."""
+        """The changes to the next request."""
         looks = _must_look(run)
-        # A model that must look first may instead answer from its memory. It gets one try.
+        # A model that must look first may answer from its memory instead. It gets one try.
         recalls = run.state.faults == 0 and not run.output and may_tell(run.state.known, run.spec.task)
         without = run.state.avoided | (_unlooked(run) if looks else set())
         return Advice(looks, frozenset(without), FROM_MEMORY if recalls else "")
 
     def after_turn(self, turn: Turn, repeats: Repeats, run: Run) -> Lesson:
-        """What it is told. A model that repeats an informative call has what it needs and must answer, unless
-        a change of its is still to be made; one that repeats another must avoid that tool."""
+        """The notes after a turn. A model that repeats an informative call must answer, unless a change that
+        it tried is still open; one that repeats another call must avoid that tool."""
         state, open = run.state, _is_change_open(run)
         news = [one for one in repeats.records if _is_news(one, run)]
         state.must_answer = bool(news) and not open
@@ -213,13 +210,13 @@ COACH = Coach()
 
 
 def coach_of(run: Run) -> Coach | None:
-    """The coach of the model that a run has now: of one whose task has to be repeated with each result, or
-    that must act; None for any other."""
+    """The coach of the run's current model: for a model whose task is repeated with each result, or that must
+    act; None for any other."""
     return COACH if run.dialect.reminds or run.must_act else None
 
 
 def _must_look(run: Run) -> bool:
-    """Whether the model may not answer yet: no result has told it anything, and it has tries left."""
+    """Whether the model may not answer yet: no result was informative, and it has tries left."""
     state = run.state
     return (
         run.must_act
@@ -229,15 +226,15 @@ def _must_look(run: Run) -> bool:
 
 
 def _is_news(record: CallRecord, run: Run) -> bool:
-    """Whether a result tells more than the model was told of its place: a list of the same files does not,
-    and small models made up what is in them."""
+    """Whether a result contains more than the files listed in the prompt. Such a list alone is not news:
+    small models invented the contents of the files."""
     value, here = record.result.value, f"{run.spec.surroundings}\n"
     known = isinstance(value, list) and all(isinstance(one, str) and f"| {one}\n" in here for one in value)
     return is_informative(record) and not known
 
 
 def _is_made_up(text: str, run: Run) -> bool:
-    """Whether a model that must look first says that it remembers what its memory does not hold."""
+    """Whether a model that must look first claims to remember something that its memory does not contain."""
     lead = FROM_MEMORY.strip()
     return (
         text.startswith(lead)
@@ -247,10 +244,10 @@ def _is_made_up(text: str, run: Run) -> bool:
 
 
 def _unlooked(run: Run) -> set[str]:
-    """The tools that show nothing new, while the model has others: those that end a run, or touch nothing but
-    the memory and messages. Small models put a guess into a note and answered from it. A program computes
-    with what was seen, so where nothing was and the task has no numbers of its own, it waits too: they called
-    functions that they wished there were."""
+    """The tools that show nothing new, if the model has others: tools that end a run, or touch only the
+    memory and messages. Small models put a guess into a note and answered from it. Programs are left out too,
+    if nothing was seen yet and the task contains no numbers: small models called functions that do not
+    exist."""
     shown = run.door.table.shown
     blind = {tool.name for tool in shown if _is_blind(tool, run)}
     return blind if len(blind) < len(shown) else set()
@@ -261,13 +258,13 @@ def _is_blind(tool: CognitiveTool, run: Run) -> bool:
         return True
     if tool.name == PROGRAMS and not may_compute(run.spec.task):
         return True
-    # The memory was searched, and nothing is there.
+    # The memory was searched without a hit.
     return any(one.form.tool == tool.name and _is_hitless(one.result.value) for one in run.state.calls)
 
 
 def _is_change_open(run: Run) -> bool:
-    """Whether a change was tried, failed, and none was made since. A model that had to answer there said that
-    it was made."""
+    """Whether a change was tried and failed, and none succeeded since. A model that had to answer there
+    claimed that it had succeeded."""
     state, table = run.state, run.door.table
     for record in state.calls[state.weighed :]:
         tool = record.form.tool
@@ -279,8 +276,8 @@ def _is_change_open(run: Run) -> bool:
     return state.tried
 
 
-AFTER_RESULT = "If you know it now, say it in one plain sentence. If not, make the next call."
-AFTER_RESULT_JSON = "If you know it now, answer with the JSON alone. If not, make the next call."
+AFTER_RESULT = "If you know it now, say it in one plain sentence. If not, send the next call."
+AFTER_RESULT_JSON = "If you know it now, answer with the JSON alone. If not, send the next call."
 NOW_ANSWER_JSON = "Answer with the JSON now, from the results you have."
 NOW_ANSWER = "Answer this in one plain sentence now, from the results you have."
 BEGUN = "It had begun when the session was broken off, and how it ended is not known."
@@ -292,8 +289,8 @@ EMPTY = {
     "[]": "an empty list: nothing was found; look for something else",
     "None": "nothing",
 }
-REFUSAL = 1_000  # characters of it that are quoted
-LINE = 60  # characters that are said of a result that is cleared, beside its call
+REFUSAL = 1_000  # maximum of quoted characters of a model's refusal
+LINE = 60  # characters about a cleared result, besides its call
 
 # Results
 
@@ -301,8 +298,8 @@ LINE = 60  # characters that are said of a result that is cleared, beside its ca
 def result_text(
     record: CallRecord, limit: int, aside: Aside = lambda text, head: "", called: str = ""
 ) -> str:
-    """The observation of one call, in the same form for every status. ``called`` is what the dialect names
-    the call when it does not repeat the whole of it."""
+    """The observation of one call, in the same form for every status. ``called`` is the dialect's short name
+    of the call; by default the observation repeats the form."""
     result = record.result
     form = called or f"{shortened(str(record.form), 200)} ->"
     if not result.ok:
@@ -314,16 +311,15 @@ def result_text(
 
 
 def waited(record: CallRecord, limit: int) -> str:
-    """What is told later of a call that waited for a person while the conversation went on."""
+    """The later observation of a call that waited for a person while the conversation continued."""
     return result_text(record, limit, called=f"{shortened(str(record.form), 200)}, which waited, ->")
 
 
-_RESULT = re.compile(r"(.{1,600}?) -> ([a-z]+(?:, \d+ items)?):", re.DOTALL)  # as result_text begins
+_RESULT = re.compile(r"(.{1,600}?) -> ([a-z]+(?:, \d+ items)?):", re.DOTALL)  # the beginning of a result_text
 
 
 def call_observation(record: CallRecord, run: Run, again: bool) -> str:
-    """The observation of one call of a run. ``again`` adds that the same call was made before, with the same
-    result."""
+    """The observation of one call of a run. ``again`` adds that the same call had the same result before."""
     called = run.dialect.result_head(record.form, run.door.table)
     told = result_text(record, run.limits.result_chars, part_shown(run), called)
     if images_in(record.result.value) and not takes_images(run.backend):
@@ -332,14 +328,14 @@ def call_observation(record: CallRecord, run: Run, again: bool) -> str:
 
 
 def result_images(records: Iterable[CallRecord], run: Run) -> list[Any]:
-    """The message with the images that calls gave, for a model that can see."""
+    """The message with the images in the results of calls, for a model that reads images."""
     values = [record.result.value for record in records if images_in(record.result.value)]
     return images_message(values, run.parts.pages) if values and takes_images(run.backend) else []
 
 
 def part_shown(run: Run) -> Aside:
-    """A function that words the gap in a shortened text, given the text and the length of its head: it names
-    the call that shows the rest, if there is one."""
+    """A function that describes the gap in a shortened text, given the text and the length of its head. It
+    names the call that shows the rest, if there is one."""
 
     def say(text: str, head: int) -> str:
         id = _kept(run, text)
@@ -349,7 +345,7 @@ def part_shown(run: Run) -> Aside:
 
 
 def cleared_head(content: str) -> str:
-    """The short line that can replace a result's message; empty if that would save nothing."""
+    """The short line that can replace the message of a result; empty if that would save nothing."""
     found = _RESULT.match(content)
     head = " ".join(found.group(1).split()) if found else content[:60]
     status = f" -> {found.group(2)}" if found else " …"
@@ -359,20 +355,19 @@ def cleared_head(content: str) -> str:
 
 
 def cleared(run: Run, head: str, content: str) -> str:
-    """The text that replaces a cleared result: its head, and how to see it again. The result itself is stored
-    first."""
+    """The text that replaces a cleared result: its head, and how to see it again. Stores the result first."""
     id = _kept(run, content)
-    return f"{head}; {f'{more_form(id)} shows it' if id else 'make the call again if you need it'}"
+    return f"{head}; {f'{more_form(id)} shows it' if id else 'call it again if you need it'}"
 
 
 def _kept(run: Run, text: str) -> str:
-    """The id under which the tool ``more`` shows a text; empty where it cannot."""
+    """The id under which the tool ``more`` shows a text; empty if it cannot."""
     return (
         run.parts.pages.keep(text) if run.parts.pages is not None and "more" in run.door.table.visible else ""
     )
 
 
-# Replies that were no use
+# Unusable replies
 
 
 def cut_off(limit: int, used: int) -> str:
@@ -383,14 +378,14 @@ def cut_off(limit: int, used: int) -> str:
 
 
 def unreadable(fault: str, cut: str) -> str:
-    """The observation of a form that could not be read; ``cut`` says how the reply was cut off, if it was."""
+    """The observation of an unreadable form; ``cut`` says how the reply was cut off, empty if it was not."""
     return (
         f"A form of your reply could not be read. {fault}\n{f'Your reply was {cut}.' if cut else ''}".rstrip()
     )
 
 
 def empty_reply(run: Run) -> str:
-    how = "Make a call, or answer" if run.door.table.shown else "Answer"
+    how = "Call a tool, or answer" if run.door.table.shown else "Answer"
     return f"Your reply was empty. {how} in plain words."
 
 
@@ -400,18 +395,18 @@ def complaint(text: str, run: Run) -> str:
 
 
 def refused(model: str, words: str) -> str:
-    """Why a run ends whose model will not do what it was asked; its own words are quoted."""
+    """Why a run ends whose model refused; quotes the model."""
     said = short(" ".join(words.split()), REFUSAL)
     return f"{model} refused to answer. {f'It said: {said}' if said else 'It did not say why.'}"
 
 
-# What stands behind the results of a turn
+# The text after the results of a turn
 
 
 def reminder(run: Run, cut: str) -> str:
     """The text after a turn's results: how the reply was cut off, if it was, and the task for models that
     need it repeated; may be empty."""
-    said = [f"Your reply was {cut}. What stood behind the last of these calls is lost."] if cut else []
+    said = [f"Your reply was {cut}. The text behind the last of these calls is lost."] if cut else []
     if run.dialect.reminds or run.state.must_answer:
         now = run.state.must_answer or run.budget.steps_left <= 1
         cue = NOW_ANSWER if now else AFTER_RESULT
@@ -421,14 +416,12 @@ def reminder(run: Run, cut: str) -> str:
     return "\n\n".join(said)
 
 
-# The messages that the calls of a run send: recorded with the result of their call, so that a run that is
-# resumed knows what has been sent, and sends none twice. In a chat, what became of each call is one, too.
-#
-# Knows runs and routers; it must not know how a message is delivered.
+# The messages of a run's calls. They are recorded with the result of their call, so that a resumed run sends
+# none twice. In a chat, the result of each call is a message, too.
 
 
 class RunRouter:
-    """The router of one run, in front of the host's. The user of a sub-agent is its caller, who gets the
+    """The router of one run, in front of the host's. The user of a sub-agent is its caller, which gets the
     message with the sub-agent's answer."""
 
     def __init__(self, run: Run, router: Router) -> None:
@@ -457,14 +450,14 @@ class RunRouter:
 
 
 def _said_twice(sent: SentMessage, before: SentMessage) -> bool:
-    """Whether two calls of one reply of the model say the same."""
+    """Whether two calls of one reply send the same message."""
     step, key = sent.key.rpartition(".")[0], before.key
     return (sent.text, sent.to) == (before.text, before.to) and key != sent.key and key.startswith(f"{step}.")
 
 
 async def send_follow_ups(run: Run, reply: Reply, log: RunLog) -> None:
-    """Tell the people in a chat what has become of the calls of a reply, each once. What could not be brought
-    to them is tried again when the run is."""
+    """Send the people in a chat the result of each call of a reply, once. A message that failed is sent again
+    when the run is resumed."""
     router = run.context.router
     host = router._router if isinstance(router, RunRouter) else router
     sent: list[FollowUp] = []
@@ -473,7 +466,7 @@ async def send_follow_ups(run: Run, reply: Reply, log: RunLog) -> None:
             if one.call not in run.past.told:
                 await host.send_message(one.text)
                 sent.append(one)
-    except Exception as error:  # a router of the host's own may fail in any way
+    except Exception as error:  # a router of the host may raise any error
         run.tell("note", str(error) if isinstance(error, ToolError) else type(error).__name__)
     with log.session.transcript.together():
         for one in sent:
@@ -483,15 +476,15 @@ async def send_follow_ups(run: Run, reply: Reply, log: RunLog) -> None:
 
 
 def answer_of(run: Run, text: str) -> str:
-    """The answer of a sub-agent to its caller: the messages it sent, and ``text``, in which the last of them
-    may stand already."""
+    """The answer of a sub-agent to its caller: the messages it sent, and ``text``, which may already contain
+    the last of them."""
     earlier = [one.text for one in run.state.sent if one.to == USER and one not in run.state.last_words]
     return "\n\n".join([*earlier, text])
 
 
 def last_words(turn: Turn, run: Run) -> tuple[str, str | None] | None:
-    """How a turn ends the run, in which a call of a tool that ends it was ok: its reply, and the part of it
-    that the user has not had as a message (None: all). None for any other turn."""
+    """The end of a run by an ok call of a tool that ends it: the reply, and the part of it that the user did
+    not get as a message (None: all). None if the turn has no such call."""
     said: list[str] = []
     unsent: list[str] = []
     told: set[str] = set()
@@ -517,6 +510,6 @@ def _ends(record: CallRecord, run: Run) -> bool:
 
 
 def _own_words(record: CallRecord, turn: Turn) -> str:
-    """What a call that ends the run and sends no message leaves to say: the words around it, or its value."""
+    """The reply of a call that ends the run without a message: the words around it, or its value."""
     result = record.result
     return turn.text or (show_value(result.value) if is_informative(record) else result.message) or "Done."

@@ -1,6 +1,6 @@
 """The fields of an agent's options that are keywords of Agent too, for type checkers: ``Agent(steps=3)``.
 
-They are those that one group alone has (options.py); a test compares them.
+These are the fields that only one group has (options.py); a test compares them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class ToolFields(TypedDict, total=False):
-    """Those of ToolOptions."""
+    """The fields of ToolOptions."""
 
     belt: Literal["full", "search"]
     without: Iterable[str]
@@ -38,7 +38,7 @@ class ToolFields(TypedDict, total=False):
 
 
 class ModelFields(TypedDict, total=False):
-    """Those of ModelOptions."""
+    """The fields of ModelOptions."""
 
     base_url: str | None
     dialect: str | None
@@ -47,7 +47,7 @@ class ModelFields(TypedDict, total=False):
 
 
 class PolicyFields(TypedDict, total=False):
-    """Those of PolicyOptions."""
+    """The fields of PolicyOptions."""
 
     file: str | Path | None
     gate: Gate | str | Path | None
@@ -59,7 +59,7 @@ class PolicyFields(TypedDict, total=False):
 
 
 class ServiceFields(TypedDict, total=False):
-    """Those of HostServices."""
+    """The fields of HostServices."""
 
     memory: MemoryStore
     router: Router
@@ -82,7 +82,7 @@ class ServiceFields(TypedDict, total=False):
 
 
 class LimitFields(TypedDict, total=False):
-    """Those of RunLimits."""
+    """The fields of RunLimits."""
 
     steps: int
     calls: int
@@ -98,4 +98,4 @@ class LimitFields(TypedDict, total=False):
 
 
 class OptionFields(ToolFields, ModelFields, PolicyFields, ServiceFields, LimitFields, total=False):
-    """Those of all groups."""
+    """The fields of all groups."""

@@ -1,8 +1,7 @@
 """The options of an agent that are more than simple values: its tools, model, policy and limits. Its services
 are in channels.py.
 
-Each keyword of Agent takes the simple value or one of these. Knows how each is checked; it must not know how
-an agent is put together from them.
+Each keyword of Agent takes the simple value or one of these.
 """
 
 from __future__ import annotations
@@ -47,22 +46,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ToolOptions:
-    """The tools of an agent, and how its model is shown them: ``ToolOptions(["shop.hy"], belt="search")``.
+    """The tools of an agent, and how its model sees them: ``ToolOptions(["shop.hy"], belt="search")``.
 
-    ``tools`` are ``.hy`` and ``.py`` files, and functions, methods and partials, beside those that ship,
-    ``["shop.hy", double]``; or a ToolTable in place of them all. ``belt="search"`` shows the model one line a
-    tool, for a table that is too large to show; the default, ``"full"``, shows it all. ``without`` names
-    tools that ship and are left out, ``without=["block", "recall"]``.
+    ``tools`` are ``.hy`` and ``.py`` files, functions, methods and partials, in addition to the built-in
+    tools, ``["shop.hy", double]``; a ToolTable replaces them all. ``belt="search"`` lists each tool in one
+    line, for a table that is too large; the default, ``"full"``, shows every tool in full. ``without`` names
+    built-in tools to leave out, ``without=["block", "recall"]``.
 
     ``remote="redis://HOST:PORT"`` adds the tools that workers there have published under the ``prefix``,
-    signed with the key in the file ``key`` (None: that of QUOTH_CATALOG_KEY, or of this user). Of a tool that
-    is here too, the one here counts if ``local`` names it, ``local=["read-file"]``.
+    signed with the key in the file ``key`` (default: the key in QUOTH_CATALOG_KEY, or this user's). If a tool
+    exists here too, ``local=["read-file"]`` uses the one here.
     """
 
     tools: ToolSource | Iterable[ToolSource] | ToolTable = ()
     belt: Literal["full", "search"] = "full"
     without: Iterable[str] = ()
-    remote: str | RedisUrl | LiveCatalog | None = field(default=None, repr=False)  # it may hold a password
+    remote: str | RedisUrl | LiveCatalog | None = field(default=None, repr=False)  # may contain a password
     local: Iterable[str] = ()
     prefix: str = "sg"
     key: str | Path | None = None
@@ -81,11 +80,11 @@ class ToolOptions:
             names = (names,) if isinstance(names, str) else names
             object.__setattr__(self, option, tuple(map(kebab, names)))
         if self.local and self.remote is None:
-            raise UsageError("local keeps a tool here that is remote too; it goes with remote.")
+            raise UsageError("local needs remote: it keeps a local tool that is remote too.")
 
     @property
     def searched(self) -> bool:
-        """Whether the model searches the tools, instead of being shown them all."""
+        """Whether the model searches the tools instead of seeing them all."""
         return self.belt == "search"
 
     @property
@@ -96,8 +95,8 @@ class ToolOptions:
     def open_remote(
         self, here: ToolTable, audit: Audit | None = None, tell: Callable[[str], None] = lambda text: None
     ) -> RemoteTools | None:
-        """The remote tools beside those that are ``here``, if there are to be any; for ``audit`` and ``tell``
-        see open_catalog. Raises QuothError."""
+        """The remote tools besides the ones that are ``here``; None without a remote. For ``audit`` and
+        ``tell`` see open_catalog. Raises QuothError."""
         if self.remote is None:
             return None
         from quoth.agent.run.own import RemoteTools, open_catalog  # here: most agents have none
@@ -107,7 +106,7 @@ class ToolOptions:
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where remote tools are, for the opening of a session: without user and password."""
+        """The place of remote tools, for the opening of a session: without user and password."""
         if self.remote is None:
             return {}
         from quoth.agent.run.own import place_of
@@ -117,8 +116,8 @@ class ToolOptions:
         return {**place_of(self.remote), "prefix": self.prefix, **kept_key(self.key), **local}
 
     def load(self, *, knowledge: bool = False) -> ToolTable:
-        """The table of these tools; with ``knowledge`` also those of a knowledge base. Raises UsageError for
-        anything that is not a tool."""
+        """The table of these tools; ``knowledge`` adds the tools of a knowledge base. Raises UsageError for a
+        value that is not a tool."""
         table = self.tools if isinstance(self.tools, ToolTable) else None
         table = load_tools(self._sources(), table, tuple(self.without), knowledge=knowledge)
         return with_search(table) if self.searched else table
@@ -133,20 +132,21 @@ class ModelOptions:
 
     ``model`` is a spec, ``"local"``, ``"openai:…"`` or ``"scripted:talk.txt"``; a Backend, which is not
     closed with the agent; or None for the default, chosen at the first run. ``base_url`` is the server of a
-    spec, ``base_url="http://localhost:8080/v1"``. ``dialect`` is how the model calls tools
-    (neuro/prompt/dialects.py), ``dialect="plist"``; None chooses it by the model's family. ``must_act=True``
-    makes the model call a tool before it answers. ``after_tags="stop"`` ends a run with the first reply that
-    holds calls: each is made, and the model sees the results at its next message; with ``"continue"`` it goes
-    on at once. None is ``stop`` in a chat and ``continue`` elsewhere.
+    spec, ``base_url="http://localhost:8080/v1"``. ``dialect`` is the notation in which the model calls tools
+    (neuro/prompt/dialects.py), ``dialect="plist"``; None chooses it by the model's family. With
+    ``must_act=True`` the model must call a tool before it answers. ``after_tags="stop"`` ends a run with the
+    first reply that contains calls: they are run, and the model sees the results with its next message; with
+    ``"continue"`` it sees them at once. None means ``stop`` in a chat and ``continue`` elsewhere.
 
-    ``instructions`` are told to the model before any task, ``instructions="Answer in German."``.
-    ``temperature`` is that of sampling, ``temperature=0.7``. ``timeout`` is how many seconds the server of a
-    spec may be silent, ``timeout=30``, and ``api_key`` its key, ``api_key="sk-…"`` or, in a file that only
-    its owner may read, ``api_key="@FILE"``. None leaves each of them to the user's configuration.
+    ``instructions`` is text for the model before any task, ``instructions="Answer in German."``.
+    ``temperature`` is the sampling temperature, 0 to 2, ``temperature=0.7``. ``timeout`` is the number of
+    seconds that the server of a spec may be silent, ``timeout=30``. ``api_key`` is its key,
+    ``api_key="sk-…"``, or ``api_key="@FILE"`` for a file that only its owner may read. None leaves each of
+    them to the user's configuration.
     """
 
     model: str | PlainBackend | None = None
-    base_url: str | None = field(default=None, repr=False)  # it may hold a password
+    base_url: str | None = field(default=None, repr=False)  # it may contain a password
     dialect: str | None = None
     must_act: bool | None = None
     after_tags: AfterTags | None = None
@@ -167,25 +167,23 @@ class ModelOptions:
             raise UsageError(f"timeout is a number of seconds above 0 or None, not {self.timeout!r}.")
         given = not isinstance(self.model, str | None)
         if given and (told := next((name for name in ("timeout", "api_key") if vars(self)[name]), "")):
-            raise UsageError(
-                f"{told} is for a model that is named by a spec; give it to your Backend itself."
-            )
+            raise UsageError(f"{told} works only with a model spec; set it in your Backend instead.")
 
     @property
     def settings(self) -> ServerSettings:
-        """How the server of a spec is reached. Raises UsageError for a file of a key that cannot be used."""
+        """The settings of the server of a spec. Raises UsageError for an unusable key file."""
         key = self.api_key
         if self.key_file is not None:
             key = key_in_file(self.key_file)
         return ServerSettings(self.base_url, key, self.timeout, self.temperature)
 
     def overridden(self, **overrides: Any) -> ModelOptions:
-        """These options, with those of ``overrides`` that are not None."""
+        """These options, replaced by the ``overrides`` that are not None."""
         return replace(self, **{name: value for name, value in overrides.items() if value is not None})
 
     @property
     def key_file(self) -> Path | None:
-        """The file that the key is in, if it is in one."""
+        """The file of the key; None if the key is not in a file."""
         key = self.api_key or ""
         return Path(key[1:]).expanduser() if key.startswith("@") else None
 
@@ -196,7 +194,7 @@ class ModelOptions:
 
 
 def _is_number(given: Any, least: float, most: float) -> bool:
-    """Whether it is None or a number between these."""
+    """Whether a value is None or a number from ``least`` to ``most``."""
     number = isinstance(given, int | float) and not isinstance(given, bool)
     return given is None or (number and least <= given <= most)
 
@@ -211,27 +209,27 @@ def _absolute(spec: str) -> str:
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """What an agent may do, in addition to its user's and workspace's rules:
+    """Rules and limits of an agent, in addition to the user's and the workspace's rules:
     ``PolicyOptions("rules.hy", gate=g)``.
 
     ``file`` is a file of rules, ``"rules.hy"``. ``gate`` judges the calls of tools that require one
     (tools/call/ports.py, Gate), ``gate=Reviewer()``, or a Hy file that defines its ``check``,
-    ``gate="gate.hy"``. ``quotas`` are limits in addition to those that tools
-    and rules declare, ``quotas=[Quota("search", 3, per="hour")]``; their days begin at midnight in the time
-    zone ``zone="Europe/Berlin"``, and so do those of ``budgets``, what users may spend on models in a day:
-    ``budgets=[DailyBudget(cost=5)]``. ``gate_command`` is a program that judges every call,
+    ``gate="gate.hy"``. ``quotas`` adds limits to the limits of tools and rules,
+    ``quotas=[Quota("search", 3, per="hour")]``. ``budgets`` are the daily budgets of users for models,
+    ``budgets=[DailyBudget(cost=5)]``. The days of quotas and budgets begin at midnight in the time zone
+    ``zone="Europe/Berlin"``. ``gate_command`` is a program that judges every call,
     ``gate_command=["./gate.py"]`` (tools/door/user_gates.py).
 
-    With ``shared="redis://HOST:PORT"`` the limits, and the requests for approval, are those of all machines
-    that share this Redis, the ``prefix`` of its keys and the key in the
-    file ``key`` (None: that of QUOTH_CATALOG_KEY, or of this user).
+    ``shared="redis://HOST:PORT"`` shares the limits and the requests for approval between all machines with
+    the same Redis, the same ``prefix`` of its keys and the same key in the file ``key`` (default: the key in
+    QUOTH_CATALOG_KEY, or this user's).
     """
 
     file: str | Path | None = None
     gate: Gate | str | Path | None = None
     quotas: Iterable[Rule] = ()
     zone: str = "UTC"
-    shared: str | RedisUrl | None = field(default=None, repr=False)  # it may hold a password
+    shared: str | RedisUrl | None = field(default=None, repr=False)  # it may contain a password
     prefix: str = "sg"
     key: str | Path | None = None
     budgets: Sequence[DailyBudget] = ()
@@ -242,11 +240,13 @@ class PolicyOptions:
             from quoth.tools.door.user_gates import gate_words  # here: most agents have none
 
             if not isinstance(self.gate_command, str | list | tuple):
-                raise UsageError(f"gate_command is a program and its arguments, not {self.gate_command!r}.")
+                raise UsageError(
+                    f"gate_command is a list of a program and its arguments, not {self.gate_command!r}."
+                )
             object.__setattr__(self, "gate_command", gate_words(self.gate_command, "The gate command"))
         several = isinstance(self.budgets, list | tuple)
         if not (several and all(isinstance(one, DailyBudget) for one in self.budgets)):
-            raise UsageError(f"budgets are a list of DailyBudget(cost=5), …, not {self.budgets!r}.")
+            raise UsageError(f"budgets is a list such as [DailyBudget(cost=5)], not {self.budgets!r}.")
         if not (self.file is None or isinstance(self.file, str | Path)):
             raise UsageError(f"policy is the path of a file of rules, not {self.file!r}.")
         if not (self.gate is None or isinstance(self.gate, str | Path) or hasattr(self.gate, "check")):
@@ -256,12 +256,13 @@ class PolicyOptions:
 
     @property
     def gate_file(self) -> Path | None:
-        """The absolute path of the file that the gate is in; None where there is no file."""
+        """The absolute path of the gate's file; None if it is not in a file."""
         return real_path(self.gate) if isinstance(self.gate, str | Path) else None
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where limits and requests are shared, for the opening of a session: without user and password."""
+        """The place of shared limits and requests, for the opening of a session: without user and
+        password."""
         if self.shared is None:
             return {}
         from quoth.tools.catalog.connection import redis_url
@@ -272,7 +273,7 @@ class PolicyOptions:
         return {**url.kept("shared"), "prefix": self.prefix, **kept_key(self.key)}
 
     def open_shared(self) -> Shared | None:
-        """The limits and requests that machines share, if they do. Raises UsageError."""
+        """The limits and requests that machines share; None if they share none. Raises UsageError."""
         if self.shared is None:
             return None
         from quoth.tools.shared.opening import open_shared  # here: most agents share nothing
@@ -280,8 +281,8 @@ class PolicyOptions:
         return open_shared(self.shared, self.prefix, self.key)
 
     def open_gate_programs(self, config: Config, secrets: Callable[[], Collection[str]]) -> list[GateProgram]:
-        """The programs that judge every call, the user's own and the one given here; they are not told the
-        parameters ``secrets``. Raises UsageError."""
+        """The programs that judge every call: the user's and the one of these options. They do not see the
+        parameters named in ``secrets``. Raises UsageError."""
         if config.gate_command is None and self.gate_command is None:
             return []
         from quoth.tools.door.user_gates import GateProgram, gate_words  # here: most agents have none
@@ -290,7 +291,7 @@ class PolicyOptions:
         return [GateProgram(argv, secrets) for argv in (own, self.gate_command) if argv]
 
     def open_gate(self) -> Gate | None:
-        """The gate. Raises UsageError for a file that defines none."""
+        """The gate. Raises UsageError for a file without one."""
         if isinstance(self.gate, str | Path):
             from quoth.tools.door.user_gates import FileGate  # here: most agents have none
 
@@ -300,8 +301,8 @@ class PolicyOptions:
 
 @dataclass(frozen=True)
 class Settings:
-    """All that is chosen of an agent: its model, tools, rules and services, the limits of each run, and
-    whether it begins in plan mode."""
+    """All settings of an agent: its model, tools, rules and services, the limits of each run, and whether it
+    begins in plan mode."""
 
     model: ModelOptions
     tools: ToolOptions
@@ -311,7 +312,7 @@ class Settings:
     plan: bool = False
 
     def opening(self) -> dict[str, Any]:
-        """What the opening of a session keeps of it: without secrets, all paths absolute."""
+        """The settings that the opening of a session keeps: without secrets, all paths absolute."""
         parts = (("tools", self.tools), ("model", self.model), ("policy", self.policy))
         said = {key: value for part, group in parts for key, value in kept(part, group).items()}
         plan = {"plan": True} if self.plan else {}
@@ -319,7 +320,7 @@ class Settings:
         return {**said, **places, "limits": vars(self.limits), **self.services.kept, **plan}
 
 
-# As an opening keeps a field that it does not keep as it is, and the fields that it always has.
+# Conversions of fields that an opening keeps in another form, and the fields that it always has.
 KEPT_AS: dict[str, Callable[[Any], Any]] = {
     "model.model": lambda model: model.spec,
     "model.base_url": lambda model: model.base_url and redact_url(model.base_url),
@@ -333,7 +334,7 @@ ALWAYS = ("model", "base_url", "dialect", "tools", "policy")
 
 
 def kept(part: str, group: Any) -> dict[str, Any]:
-    """What the opening of a session keeps of a group of settings, by the names that it has there."""
+    """The fields of a group of settings that the opening of a session keeps, by their names there."""
     found: dict[str, Any] = {}
     for name, row in ROWS.items():
         holder, _, keyword = row.to.partition(".")
@@ -347,8 +348,8 @@ def kept(part: str, group: Any) -> dict[str, Any]:
 def workspace_of(
     folder: str | Path | None, policies: PolicyOptions, tools: ToolOptions, models: ModelOptions
 ) -> Workspace:
-    """The one folder that file tools may touch, by default the project's root, and the files that they may
-    not. Raises UsageError."""
+    """The only folder that file tools may touch, by default the project's root, and the files in it that they
+    may not. Raises UsageError."""
     root = _project_root() if folder is None else Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
@@ -365,8 +366,7 @@ def _project_root() -> Path:
 
 
 def _secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOptions) -> set[Path]:
-    """The files that tell how to get to other machines, and that no tool may read: keys and URLs, also those
-    of models."""
+    """The files with access data for other machines and models: keys and URLs. No tool may read them."""
     from quoth.tools.catalog.payload import key_path
 
     files = {keys_path(), user_config(), *(key_path(key) for key in (None, tools.key, policies.key))}
@@ -376,7 +376,7 @@ def _secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOpti
             files |= {Path(url[1:])} if url.startswith("@") else set()
         elif url is not None:
             given: Any = url
-            files |= {*getattr(given, "url", given).files}  # of a catalogue, or itself
+            files |= {*getattr(given, "url", given).files}  # of a catalog, or the URL itself
     return files
 
 
@@ -400,7 +400,7 @@ def policy_options(given: PolicyChoice | None) -> PolicyOptions:
 
 
 def run_limits(given: RunLimits | None, config: Config = NO_CONFIG) -> RunLimits:
-    """The limits of a run: as given, and where those are the defaults, as configured."""
+    """The limits of a run; a configured value replaces a default."""
     limits = RunLimits() if given is None else given
     if not isinstance(limits, RunLimits):
         raise UsageError(f"limits are RunLimits(steps=10, …), not {given!r}.")
@@ -419,7 +419,7 @@ def run_limits(given: RunLimits | None, config: Config = NO_CONFIG) -> RunLimits
 
 
 def with_longest(limits: RunLimits, reply: int | None) -> RunLimits:
-    """These limits, with the longest reply where one is given. Raises UsageError."""
+    """These limits, with the maximum of reply tokens if it is given. Raises UsageError."""
     if reply is None:
         return limits
     if type(reply) is not int or reply < 1:
@@ -439,8 +439,8 @@ PARTS: dict[str, tuple[type[Any], Callable[[Any], Any]]] = {
 
 
 def takes_fields(make: Callable[P, T]) -> Callable[P, T]:
-    """Let the maker of an agent take the fields of its groups of options as keywords too, where only one
-    group has a field of that name: ``Agent(base_url="http://…")``. Raises TypeError with the nearest."""
+    """Let the maker of an agent take the fields of its option groups as keywords too, if only one group has a
+    field of that name: ``Agent(base_url="http://…")``. Raises TypeError with the nearest name."""
     written = signature(make)
     own = {name: one for name, one in written.parameters.items() if one.kind is not one.VAR_KEYWORD}
 
@@ -460,6 +460,6 @@ def takes_fields(make: Callable[P, T]) -> Callable[P, T]:
             named[part] = replace(PARTS[part][1](named.get(part)), **values)
         return make(*args, **named)
 
-    # To people the parameters are those that are named; type checkers see the fields too.
+    # ``help`` shows the named parameters; type checkers see the fields too.
     taking.__signature__ = written.replace(parameters=list(own.values()))  # type: ignore[attr-defined]
     return taking

@@ -1,7 +1,5 @@
 """The memory, the background programs and the sandbox of an agent, each opened at the first use and
 closed with the agent.
-
-Must not know how a store keeps blocks, how a program is started, or conversations.
 """
 
 from __future__ import annotations
@@ -38,8 +36,8 @@ if TYPE_CHECKING:
 
 
 class OwnMemory:
-    """A memory that ``opening`` opens when one of its methods is called for the first time: most calls never
-    use it, and need not wait until it is imported."""
+    """A memory that ``opening`` opens at the first call of a method, because most runs never use it and
+    should not wait for its import."""
 
     def __init__(self, opening: Callable[[], Any]) -> None:
         self._opening = opening
@@ -68,8 +66,8 @@ class OwnMemory:
 
 
 def with_own(given: Services, own: Any) -> Services:
-    """The services with ``own`` as memory, and as search and shared blocks where the host gave none. Beside
-    a memory of the host's they stay as they are: ``own`` could not search that."""
+    """The services with ``own`` as memory, and as search and shared blocks if the host gave none. Unchanged
+    if the host gave a memory, because ``own`` cannot search that."""
     if given.memory is not NO_MEMORY:
         return given
     search = own if given.search is NO_SEARCH else given.search
@@ -105,7 +103,7 @@ class OwnSandbox:
 
     def _opened(self) -> Sandbox:
         if self._sandbox is None:
-            from quoth.tools.sandbox.runner import Sandbox  # here: most calls are of no program
+            from quoth.tools.sandbox.runner import Sandbox  # here: few calls run a program
 
             self._sandbox = Sandbox()
         return self._sandbox
@@ -122,35 +120,35 @@ class OwnSandbox:
 
 
 def boundary_of(said: Mapping[str, Any], root: Path, *, skills: bool) -> dict[str, Any]:
-    """What programs see beside the workspace: what the user has ``said``, and the files of ``skills``."""
+    """The files that programs see besides the workspace: the user's settings (``said``), and the files of
+    ``skills``."""
     return {**said, "readable": (*said.get("readable", ()), *(skill_folders(root) if skills else ()))}
 
 
-# What a run tells its model of the memory: its core blocks at the start of a conversation, and later what
-# others have changed.
+# The messages of a run about the memory: its core blocks at the start of a conversation, and later the
+# changes of others.
 #
-# Each time is an event of the transcript, from which a run that is resumed or replayed is answered, so that
-# it needs no memory. Knows a run and its memory; it must not know how a store keeps blocks.
+# Each message is an event of the transcript, so a resumed or replayed run needs no memory.
 
 
 class NoMemoryError(QuothError):
-    """The memory of a conversation that begins cannot be read."""
+    """The memory cannot be read at the start of a conversation."""
 
 
 async def with_memory(messages: Sequence[tuple[str, ...]], run: Run) -> list[tuple[str, ...]]:
-    """The messages of a stimulus with what is new in the memory: before a person's words, but behind the
-    results of calls, which a provider wants right after the calls. Raises NoMemoryError."""
+    """The messages of a stimulus with news of the memory: before a person's words, but after the results of
+    calls, because providers want these right after the calls. Raises NoMemoryError."""
     return with_news(messages, await _news(run))
 
 
 def with_news(messages: Sequence[tuple[str, ...]], news: str) -> list[tuple[str, ...]]:
-    """The messages of a stimulus with news of the host, if there are any, in their place among them."""
+    """The messages of a stimulus, with the host's ``news`` at the right place among them, if there is any."""
     place = next((i for i, message in enumerate(messages) if message[0] == "user"), len(messages))
     return [*messages[:place], *([("user", news)] if news else []), *messages[place:]]
 
 
 async def _news(run: Run) -> str:
-    """The message on the memory at this turn; empty if the model knows all of it."""
+    """The message about the memory at this turn; empty if the model knows all of it."""
     said = _recorded(run)
     if said is None and run.log.live and run.parts.memory is not None and not run.past.answers:
         said = await _look(run)
@@ -167,14 +165,14 @@ async def _news(run: Run) -> str:
 
 
 def _recorded(run: Run) -> Mapping[str, Any] | None:
-    """What was said of the memory at this turn, as the transcript tells."""
+    """The recorded message about the memory at this turn."""
     event = run.past.memory.get(run.state.step)
     return None if event is None else event.data
 
 
 async def _look(run: Run) -> dict[str, Any] | None:
-    """The data of an event on what the model does not know; None if there is nothing."""
-    assert run.parts.memory is not None, "a run without a memory has nothing to look at"
+    """The data of an event with news for the model; None if there is nothing new."""
+    assert run.parts.memory is not None, "the caller checks that the run has a memory"
     try:
         core: Sequence[Block] = [
             block for block in await run.parts.memory.list_blocks("core") if run.parts.shows(block.label)
@@ -203,18 +201,18 @@ async def _beside(run: Run) -> dict[str, Any]:
     """The working blocks by label, and the number of archival ones."""
     assert run.parts.memory is not None, "it was just read"
     working = [b.label for b in await run.parts.memory.list_blocks("working") if run.parts.shows(b.label)]
-    counted = getattr(run.parts.memory, "count_blocks", None)  # a store of one's own may not have it
+    counted = getattr(run.parts.memory, "count_blocks", None)  # a store of the host may not have it
     archival = await counted("archival") if counted else len(await run.parts.memory.list_blocks("archival"))
     return {name: value for name, value in (("working", working), ("archival", archival)) if value}
 
 
 def _unread(run: Run, error: Exception) -> dict[str, Any] | None:
-    """A conversation does not begin without its memory: its answers would be made up. One that goes on has
-    what it was shown, and a person is told."""
+    """A conversation does not begin without its memory, because its answers would be invented. A running
+    conversation continues with the blocks it has seen, and a person gets a note."""
     reason = str(error) if isinstance(error, QuothError) else f"({type(error).__name__})"
     if run.state.known or any(message["role"] == "assistant" for message in run.messages):
         if not run.state.unread:
-            run.tell("note", f"The memory could not be read; the model goes on with what it knows. {reason}")
+            run.tell("note", f"The memory could not be read; the model continues without its news. {reason}")
         run.state.unread = True
         return None
     why = f"The memory could not be read, so the model was not asked. {reason}"
@@ -225,7 +223,7 @@ def _unread(run: Run, error: Exception) -> dict[str, Any] | None:
 
 
 def _is_told(data: Mapping[str, Any], run: Run, results: Sequence[CallRecord]) -> bool:
-    """Whether the result of one of its own calls has just told the model this text of the block."""
+    """Whether the result of the model's own call has just shown it this text of the block."""
     before = run.state.known.get(data["label"], {})
     if before.get("text") == data["text"] or len(data["text"]) > run.limits.result_chars:
         return False
@@ -237,7 +235,7 @@ def _is_told(data: Mapping[str, Any], run: Run, results: Sequence[CallRecord]) -
 
 
 def _named(label: str, record: CallRecord) -> bool:
-    """Whether a call that was made and is ok names a block."""
+    """Whether an ok call names a block."""
     form = record.form
     return record.result.ok and label in (*form.positional, *form.args.values())
 
@@ -253,17 +251,16 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-# The remote tools of an agent beside its own, and what a run tells its model when they have changed.
+# The remote tools of an agent, and the message for the model when they have changed.
 #
-# The change is an event of the transcript, from which a run that is resumed or replayed is answered, so
-# that it needs no server. Knows tables and runs; it must not know how a catalogue is read or a call sent.
+# The change is an event of the transcript, so a resumed or replayed run needs no server.
 
 
-# What a run tells
+# The message
 
 
 async def with_tools(messages: Sequence[tuple[str, ...]], run: Run) -> list[tuple[str, ...]]:
-    """The messages of a stimulus with what is new among the tools; from this turn on the run has these."""
+    """The messages of a stimulus with news of the tools; from this turn on the run has the new ones."""
     return with_news(messages, await _news_of_remote(run))
 
 
@@ -292,25 +289,26 @@ def _use(run: Run, table: ToolTable) -> None:
     table = run.parts.offers(table)
     run.door.use(table)
     if run.gauge is not None:
-        run.gauge.tools = None  # they take another part of the window
+        run.gauge.tools = None  # their size in the window has changed
     if isinstance(run.context.catalog, BeltCatalog):
         run.context = replace(run.context, catalog=run.context.catalog.of(table))
 
 
 def _narrowed(table: ToolTable, new: ToolTable) -> ToolTable:
-    """The tools of a table as they are now, without those that are gone."""
+    """The tools of a table in their current versions, without the removed ones."""
     kept = new.where(lambda tool: tool.name in table).copy()
-    for tool in table.shown:  # it may have been chosen for this run alone
+    for tool in table.shown:  # the table may be a choice for this run
         if tool.name in kept and not kept.get(tool.name).shown:
             kept.register(replace(kept.get(tool.name), shown=True), replace=True)
     return kept
 
 
-# Where they come from
+# Their source
 
 
 class RemoteTools:
-    """The tools of an agent: those that are ``here`` and those of a catalogue, except the ``kept`` ones."""
+    """The tools of an agent: the local ones (``here``), and the tools of a catalog except the ``kept``
+    ones."""
 
     def __init__(self, here: ToolTable, catalog: LiveCatalog, kept: Collection[str]) -> None:
         self._here, self._kept = here, kept
@@ -326,12 +324,12 @@ class RemoteTools:
 
     @property
     def versions(self) -> str:
-        """The versions of the remote tools, a line each: for a table of thousands, read faster than a
+        """The versions of the remote tools, one per line; for thousands of tools it is read faster than a
         dictionary."""
         return "\n".join(f"{tool.name} {tool.version[:16]}" for tool in self.table if tool.remote)
 
     async def newest(self) -> ToolTable:
-        """The tools as they are now; as they were, where those of the catalogue do not go with those here."""
+        """The current tools; the earlier ones if the catalog conflicts with the local tools."""
         if await self._catalog.newest() is not self._of:
             try:
                 self.table, self._clash = self._merged(), ""
@@ -341,7 +339,7 @@ class RemoteTools:
 
     @property
     def trouble(self) -> str:
-        """Why the tools may not be the newest; empty if they are."""
+        """Why the tools may be out of date; empty if they are not."""
         return self._clash or self._catalog.trouble
 
     async def aclose(self) -> None:
@@ -355,8 +353,8 @@ def open_catalog(
     audit: Audit | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> LiveCatalog:
-    """Read the catalogue at ``remote`` now. What is not believed of what comes from there is recorded in
-    ``audit``; ``tell`` is told of the progress of calls. Raises UsageError and StoreError."""
+    """Read the catalog at ``remote`` now. Refused messages from there are recorded in ``audit``; ``tell``
+    receives the progress of calls. Raises UsageError and StoreError."""
     from quoth.tools.catalog.connection import checked_prefix
     from quoth.tools.catalog.payload import key_path, read_key
     from quoth.tools.catalog.remote_table import LiveCatalog
@@ -370,14 +368,14 @@ def open_catalog(
 
 
 def _record(audit: Audit | None, why: str) -> None:
-    """Record that a catalogue was refused."""
+    """Record that a catalog was refused."""
     if audit is not None:
-        with contextlib.suppress(QuothError):  # who cannot write it down is told of it all the same
+        with contextlib.suppress(QuothError):  # the refusal is reported even if it cannot be recorded
             audit.write(row_of_host("catalog", why))
 
 
 def place_of(remote: str | RedisUrl | LiveCatalog) -> dict[str, str]:
-    """Where remote tools are, without user and password."""
+    """The place of remote tools, without user and password."""
     from quoth.tools.catalog.remote_table import LiveCatalog
 
     url = remote.url if isinstance(remote, LiveCatalog) else remote_url(remote, typed=False)
@@ -385,13 +383,13 @@ def place_of(remote: str | RedisUrl | LiveCatalog) -> dict[str, str]:
 
 
 def remote_url(given: str | RedisUrl, *, ca: str | None = None, typed: bool = True) -> RedisUrl:
-    """The server at ``given``; by the URL in QUOTH_REDIS, if that names the same place and how to get in."""
+    """The server at ``given``; with user and password from QUOTH_REDIS, if that names the same place."""
     from quoth.tools.catalog.connection import VARIABLE, redis_url
 
     if not isinstance(given, str):
         return given
     if not given.strip():
-        raise UsageError("The URL of the catalogue is empty; write redis://HOST:PORT.")
+        raise UsageError("The URL of the catalog is empty; write redis://HOST:PORT.")
     url = redis_url(given, ca=ca, typed=typed)
     if os.environ.get(VARIABLE) and "@" not in given:
         with contextlib.suppress(UsageError):

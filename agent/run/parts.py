@@ -1,7 +1,4 @@
-"""The parts of an agent that all its sessions and chats share, made once from its settings.
-
-Knows what a call needs; it must not know sessions, runs or the public face.
-"""
+"""The parts of an agent that all its sessions and chats share, made once from its settings."""
 
 from __future__ import annotations
 
@@ -52,20 +49,18 @@ if TYPE_CHECKING:
     from quoth.tools.shared.opening import Shared
 
 
-# The tools that the model of a run is shown: those that the rules do not deny its user anyway.
-#
-# Knows tables, rules and dialects; it must not know runs or agents.
+# The tools for the model of a run, without tools that the rules always deny to its user.
 
 
-MOST_OFFERED = 100  # tables for users and routes that are kept
+MOST_OFFERED = 100  # maximum number of cached tables
 
 
 class Offers:
-    """What these rules offer, kept for each user, route and kind of dialect."""
+    """The tools that these rules offer, cached for each user, route and kind of dialect."""
 
     def __init__(self, policy: RulesPolicy) -> None:
         self._policy = policy
-        self._offered: dict[tuple[str, Route, bool], tuple[ToolTable, int]] = {}  # and the changes until then
+        self._offered: dict[tuple[str, Route, bool], tuple[ToolTable, int]] = {}  # with its change count
 
     def table(
         self,
@@ -75,12 +70,13 @@ class Offers:
         route: Route = "reply",
         before: Iterable[str] = (),
     ) -> ToolTable:
-        """The table of a run that speaks this dialect, hiding what the rules deny this user, or ALL_SPEAKERS
-        of a chat, whatever the arguments; and what its model was not shown ``before``."""
+        """The table of a run in this dialect. It hides the tools that the rules deny this user (or
+        ALL_SPEAKERS of a chat) for all arguments, and the tools that were hidden from its model
+        ``before``."""
         programs = dialect.name == RUN.name
         kind, changes = (user, route, programs), table.whole.changes
         made, known = self._offered.get(kind, (None, 0))
-        # There is one for all runs, so that it is searched quickly, until a tool is made or replaced.
+        # All runs share it, so that it is searched quickly, until a tool is defined or replaced.
         if made is None or made.whole is not table.whole or known != changes:
             routes = ways(table, self._policy, user, route, programs=programs)
             if len(self._offered) >= MOST_OFFERED:  # a chat may have any number of speakers
@@ -90,35 +86,35 @@ class Offers:
         return made if made.hidden.issuperset(before) else table.hiding(made.hidden.union(before))
 
 
-# Called before a person is asked about a call of this context: a flight saves its plan.
+# Called before a person is asked about a call of this context: a flight then saves its plan.
 BEFORE_ASKING: ContextVar[Callable[[], object]] = ContextVar("BEFORE_ASKING", default=lambda: None)
 
 
 @dataclass(frozen=True, eq=False)
 class AgentParts:
-    """The parts of an agent. A session that takes other tools, models or settings replaces them in its own
+    """The parts of an agent. A session with other tools, models or settings replaces them in its own
     SessionHost, never here."""
 
-    workspace: Workspace  # the folder that file tools may touch, and the files in it that they may not
+    workspace: Workspace  # the folder that file tools may touch, and forbidden files in it
     config: Config  # the user's config.hy
     policy: RulesPolicy  # the rules of user, workspace and agent
-    door: Door  # to the tools that the agent began with
+    door: Door  # the door to the tools at the agent's start
     store: WorkspaceStore  # the database of the workspace, opened at the first use
     transcript: Transcript  # the events of all sessions in it
     call_log: StoreCallLog  # writes calls and receipts as events
-    origins: HostOrigins  # where the values of a call come from, by the events of its session
-    broker: Broker  # requests for approval, and the person who answers them
-    sandbox: OwnSandbox  # the pool of processes that run a model's programs
+    origins: HostOrigins  # the origins of a call's values, from the events of its session
+    broker: Broker  # requests for approval, and the person for them
+    sandbox: OwnSandbox  # the process pool for a model's programs
     embedder: Callable[[], Embedder | None]  # turns texts into vectors; chosen at the first use
     models: Models  # the agent's model, and others that its tools ask
     limits: RunLimits  # what each run may spend
     funds: Funds  # what each user may spend in a day
-    offers: Offers  # which tools the rules leave a user; a cache
-    services: HostServices  # what the host gave for tools, as it was given
+    offers: Offers  # a cache of the tools that the rules leave a user
+    services: HostServices  # the host's services for tools, unchanged
     tracer: Tracer | None  # records spans of runs and calls; None: untraced
     remote: RemoteTools | None  # tools of a catalog; None: none
-    shared: Shared | None  # limits and requests that several machines share; None: they are of this one
-    settings: Mapping[str, Any]  # what an opening keeps of the settings, so that resume can rebuild the agent
+    shared: Shared | None  # limits and requests shared by machines; None: not shared
+    settings: Mapping[str, Any]  # the settings in an opening, from which resume rebuilds the agent
 
 
 def open_parts(
@@ -127,8 +123,8 @@ def open_parts(
     consent: Person | Literal["yes"] | None,
     events: Events,
 ) -> AgentParts:
-    """Make the parts of an agent for the workspace in ``folder`` (None: the project's root). ``events`` hears
-    of requests for approval and of remote tools. Raises UsageError."""
+    """Make the parts of an agent for the workspace in ``folder`` (None: the project's root). ``events`` gets
+    notice of requests for approval and of remote tools. Raises UsageError."""
     tools, model, policy, services = settings.tools, settings.model, settings.policy, settings.services
     workspace = workspace_of(folder, policy, tools, model)
     root = workspace.root
@@ -217,7 +213,7 @@ def _embedder(services: HostServices) -> Embedder | None:
 
 
 def _tell_asked(events: Events, broker: Broker, request: str) -> None:
-    """Tell that a call waits for a person: the run that makes it, or the agent."""
+    """Report that a call waits for a person: to the run of the call, or to the agent."""
     BEFORE_ASKING.get()()
     run = RUNNING.get()
     if (events.listener if run is None else run.listener) is not None:

@@ -1,8 +1,8 @@
-"""Plan mode: keeps the calls that are not made as steps, in the transcript, and writes them as a flight plan.
+"""Plan mode: records the calls that are not run as steps, in the transcript, and writes them as a flight
+plan.
 
-Knows a session's transcript and the form of plans; it must not know the loop, or how a plan is flown. The
-door refuses the calls (tools/door/stages.py). The steps are events, so a run that was killed goes on with
-them, and the file is made of them alone.
+The door refuses the calls (tools/door/stages.py). The steps are events, so a killed run keeps them when it is
+resumed, and the file is made from them alone.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from quoth.tools.storage.atomic import replace_file
 FOLDER = f"{WORKSPACE_FOLDER}/plans"
 ON = (
     "This is plan mode. Calls that only read are made. Any other call is not made: it becomes a step of a"
-    " plan, which a person reads and carries out later. So make each call that the task needs, once, in its"
+    " plan, which a person reads and carries out later. So send each call that the task needs, once, in its"
     " order; then say in plain words what the plan does."
 )
-OVER = "Plan mode is over: calls are made again. What was noted as steps of the plan was not made."
+OVER = "Plan mode is over: calls run again. The calls noted as steps of the plan were not run."
 MOST_FILES = 1000  # plans of one session
 
 
 @dataclass(frozen=True)
 class PlannedStep:
-    """A call that was not made. ``paths`` are the files it works on; of a program they are not known."""
+    """A call that was not run. ``paths`` are the files it works on; unknown for a program."""
 
     number: int
     key: str
@@ -47,11 +47,11 @@ class PlannedStep:
     paths: frozenset[str]
 
     def may_matter(self, paths: Sequence[str]) -> bool:
-        """Whether it may change what a call that works on these files does."""
+        """Whether it may change the effect of a call that works on these files."""
         return not self.paths or not paths or self.is_about(paths)
 
     def is_about(self, paths: Sequence[str]) -> bool:
-        """Whether it works on one of these files, or on a folder that one is in."""
+        """Whether it works on one of these files, or on a folder of one."""
         return any(
             one == other or one in other.parents or other in one.parents
             for one in map(PurePath, self.paths)
@@ -85,7 +85,7 @@ class PlanMode:
         ]
 
     def _events(self) -> list[Event]:
-        """The events of the plan; what another machine has planned is no part of it."""
+        """The events of the plan, without the plans of other machines."""
         transcript, session = self._transcript, self._session
         return list(transcript.events(session, kind="plan", after=transcript.imported(session)))
 
@@ -107,7 +107,7 @@ class PlanMode:
             names = unknown_in(_text(program.form), self._tools())
             if names:
                 return (
-                    f"{tool} was not made, and the program is no step of the plan: a step stands alone, and"
+                    f"{tool} was not made, and the program is not a step of the plan: a step runs alone, and"
                     f" {names[0]} was defined by another program. Write the program with all that it needs."
                 )
         it = "It" if program is None else "The whole program"
@@ -117,14 +117,14 @@ class PlanMode:
         return f"{what} now step {self._add(call, paths).number} of the plan, still to be carried out."
 
     def _program(self, call: Call) -> Call | None:
-        """The program that the call stands in, the outermost; None where a model or a tool makes the call."""
+        """The outermost program that contains the call; None if the call comes from a model or a tool."""
         found = None
         while call.route == "program" and (outer := self._programs.get(call.key.rpartition("/")[0])):
             found = call = outer
         return found
 
     def _known(self, call: Call, paths: Sequence[str]) -> PlannedStep | None:
-        """The step that this call is: the very same one, with none after it that may matter to it."""
+        """The existing step for this call: the same call, with no later step that may change its effect."""
         key, digest, open = key_in(call), call.form.digest, True
         for step in reversed(self._steps):
             if (key and step.key == key) or (open and step.form.digest == digest):
@@ -150,8 +150,9 @@ class PlanMode:
     # The file
 
     def written(self) -> WrittenPlan | None:
-        """Write the plan, if this run has noted a step, and return where it is. A file that a person has
-        changed since, or flown, stays as it is: further steps go into another. Raises ToolError."""
+        """Write the plan, if this run has noted a step, and return its place. A file that a person has
+        changed or flown since stays unchanged: further steps are written to another file. Raises
+        ToolError."""
         events = self._events()
         steps = _steps_in(events)
         mine = [event for event in steps if event.run.partition("/")[0] == self._run.partition("/")[0]]
@@ -160,11 +161,10 @@ class PlanMode:
         try:
             part, first = self._place(events)
             chosen = steps[first - 1 :]
-            if not chosen:  # they were written, and a person has changed the file since
+            if not chosen:  # all were written, and a person has changed the file since
                 return WrittenPlan(self._name(part), 0)
             remark = (
-                f"Session {self._session} in plan mode; nothing of this was made."
-                " Edit it, approve it, fly it."
+                f"Session {self._session} in plan mode; nothing of this has run. Edit it, approve it, fly it."
             )
             drafted = [_drafted(number, event) for number, event in enumerate(chosen, first)]
             text = draft(self._title(chosen[0]), [remark], drafted)
@@ -198,7 +198,8 @@ class PlanMode:
         return self._workspace.resolve(self._name(part))
 
     def _save(self, part: int, first: int, data: bytes) -> None:
-        """Write the file. The event comes first: by its digest the file is known, also after a crash."""
+        """Write the file. The event with its digest comes first, so that it identifies the file after a
+        crash."""
         path, last = self._path(part), len(self._steps)
         said = {"file": part, "digest": hashlib.sha256(data).hexdigest(), "first": first, "last": last}
         if _digest_of(path) != said["digest"]:
@@ -217,7 +218,7 @@ def _steps_in(events: Sequence[Event]) -> list[Event]:
 
 
 def _led(call: Call, tool: CognitiveTool) -> list[str]:
-    """Where the destinations of a call, and links in its texts, come from that nobody has named."""
+    """The origins of the destinations of a call, and of links in its texts, that no person has named."""
     from quoth.agent.terminal.question import origin_lines  # here: few runs make a plan
     from quoth.tools.registry.roles import destinations
 
@@ -230,7 +231,7 @@ def _led(call: Call, tool: CognitiveTool) -> list[str]:
 def _drafted(number: int, event: Event) -> DraftStep:
     said: Mapping[str, Any] = event.said
     quoted = said.get("quoted")
-    remarks = [f"The model may have copied this call: its words stand in {quoted}"] if quoted else []
+    remarks = [f"The model may have copied this call: its words are in {quoted}"] if quoted else []
     return DraftStep(number, read_form(said["form"]), (*remarks, *said.get("origins", ())))
 
 
@@ -240,7 +241,7 @@ def _text(form: CallForm) -> str:
 
 
 def _digest_of(path: Path) -> str | None:
-    """The digest of a file; None where there is none, and empty for what is no file."""
+    """The digest of a file; None if it does not exist, and empty if it is not a regular file."""
     try:
         if path.exists() and not path.is_file():
             return ""

@@ -1,7 +1,7 @@
-"""The model of a run as the loop sees it: the transcript answers what was asked before, and what is asked now
-is written to it.
+"""The model of a run as the loop sees it: the transcript answers earlier requests, and new requests are
+written to it.
 
-So a run is resumed, and replayed, by running the same loop again. Its door is below.
+So running the same loop again resumes or replays a run. The door of the run is below.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from quoth.tools.text import short
 
 
 class OwnerRun:
-    """The attribute ``run``: the run that holds its owner, which holds the run weakly; None without one."""
+    """The attribute ``run``: the run of its owner, as a weak reference; None without a run."""
 
     def __get__(self, owner: object, kind: object = None) -> Run | None:
         run: Callable[[], Run | None] = vars(owner).get("run", lambda: None)
@@ -61,8 +61,8 @@ class OwnerRun:
 
 
 class RecordedBackend:
-    """A model whose replies come from the transcript as long as it has any. Then ``live`` is asked; without
-    it the run is interrupted."""
+    """A model that replies from the transcript. When its replies are used up, asks ``live``; without it the
+    run is interrupted."""
 
     run = OwnerRun()
 
@@ -71,13 +71,13 @@ class RecordedBackend:
         self._past = past
         self._log = log
         self._differs = parts.differs
-        self._note = parts.note  # told to the model once, when it is asked again
+        self._note = parts.note  # sent to the model once, at the next live request
         self._recalls = bool(past.exchanges)
         self._known = dict[str, Any](past.stimulus.data) if past.stimulus is not None else {}
         self._measured: tuple[Messages | None, int] = None, 0  # the last request, and its tokens
 
     def _fact(self, name: str) -> Any:
-        """A recorded fact about the model, or, once the recording is used up, the real model's."""
+        """A recorded fact about the model; when the recording is used up, the real model's."""
         if self._live is None or self._past.place < len(self._past.exchanges):
             return self._known.get(name)
         return FACTS[name](self._live())
@@ -101,7 +101,7 @@ class RecordedBackend:
 
     @property
     def roomier(self) -> bool:
-        """Whether there is a model to go on with that reads more."""
+        """Whether the cascade has a next model with a larger window."""
         return bool(self._fact("roomier"))
 
     @property
@@ -122,15 +122,15 @@ class RecordedBackend:
         if (exchange := self._past.next()) is not None:
             return self._recalled(messages, *exchange, _told(tools, tool_choice))
         if self._live is None:
-            assert self.run is not None, "a run that is recalled is known"
+            assert self.run is not None, "the run is set before its past is read"
             self.run.state.interrupted = True
             raise asyncio.CancelledError
-        if self._log.broken:  # the model may not be shown what could not be written down
+        if self._log.broken:  # the model must not see anything that could not be recorded
             raise StoreError(self._log.broken)
         if self._note and self._recalls:
             messages.append("user", self._note)
         transcript = self._log.session.transcript
-        await self._log.on_disk()  # what it is told
+        await self._log.on_disk()  # the messages for the model
         request = self._request(messages, _told(tools, tool_choice))
         self._note = ""
         if self.run is not None and self.run.listener is not None and options.on_wait is None:
@@ -165,7 +165,7 @@ class RecordedBackend:
         return completion
 
     def _asking(self, live: Backend) -> Callable[..., Awaitable[Completion]]:
-        """How the model is asked: in a span, where there is a tracer."""
+        """The function that asks the model, in a span if there is a tracer."""
         if self.run is None or self.run.tracer is None:
             return live.complete
         transcript, session = self._log.session.transcript, self._log.session.id
@@ -175,18 +175,19 @@ class RecordedBackend:
 
     @property
     def _purse(self) -> Purse:
-        """What pays for the requests."""
-        assert self.run is not None, "who asks the model is known"
+        """The budget that pays for the requests."""
+        assert self.run is not None, "the run is set before a request"
         return self.run.purse
 
     def _size(self, messages: Messages) -> int:
-        """The tokens of a request: an estimate, but no fewer than the server told of its beginning."""
-        assert self.run is not None, "who asks the model is known"
+        """The tokens of a request: an estimate, but at least the number the server reported for its
+        prefix."""
+        assert self.run is not None, "the run is set before a request"
         asked, told = self._measured
         return max(gauge_of(self.run).tokens(messages), told if asked is messages else 0)
 
     def _limited(self, reply: Mapping[str, Any]) -> None:
-        """Let the run know of a reply that was shorter than it wanted, because no more could be paid."""
+        """Notify the run of a reply that the budget made shorter."""
         if self.run is not None and "limit" in reply:
             self.run.state.reply_tokens = reply["limit"]
 
@@ -196,7 +197,7 @@ class RecordedBackend:
         run.door.record("model", why, status="error", **who)
 
     def _move_to(self, model: Mapping[str, Any]) -> None:
-        """Go on with the model that the cascade had moved on to."""
+        """Continue with the model to which the cascade had moved."""
         self._known |= {"roomier": False, **model}
         if self._live is not None and isinstance(live := self._live(), CascadeRun):
             live.stand_at(model["place"], model["model"])
@@ -204,11 +205,11 @@ class RecordedBackend:
     def live(self) -> Backend:
         """The real model. Raises UsageError in a run without one."""
         if self._live is None:
-            raise UsageError("There is no model in what is brought back from a transcript.")
+            raise UsageError("A run from a transcript has no live model.")
         return self._live()
 
     async def aclose(self) -> None:
-        """Do nothing: the real model is closed by whoever opened it."""
+        """Do nothing: the owner of the real model closes it."""
 
     def _request(self, messages: Messages, more: dict[str, Any]) -> int:
         """Record the messages that are new to the model."""
@@ -222,8 +223,8 @@ class RecordedBackend:
         return seq
 
     def _read(self, completion: Completion) -> Reading | None:
-        """Read a reply as far as the record needs it, and hide its declared secrets in everything that is
-        written from here on."""
+        """Read the parts of a reply that the record needs, and hide its declared secrets in everything that
+        is written from here on."""
         run = self.run
         if run is None or not (run.door.table.secrets or run.dialect.name == TAGS.name):
             return None
@@ -236,7 +237,7 @@ class RecordedBackend:
 
     def _keep_tags(self, text: str, reading: Reading | None) -> None:
         """Record the lines of the latest reply that are tags, each with the place of its call in the turn,
-        and those that look like tags, each with the reason why it is no call."""
+        and the lines that only look like tags, each with the reason why it is not a call."""
         if reading is None:
             return
         lines: list[list[int | str]] = [
@@ -251,16 +252,16 @@ class RecordedBackend:
             )
 
     def _recall_request(self, messages: Messages, request: Event, more: dict[str, Any]) -> None:
-        """Let the conversation end with what a request told, which is not quite what it would tell now."""
+        """End the conversation with the recorded messages of a request, which differ from today's."""
         asked, talk = request.data, self._log.session.talk_of(messages)
         told: list[Message] = asked["messages"]
-        if asked.get("noted"):  # the host said it when it went on with the run
+        if asked.get("noted"):  # the host added a note when it resumed the run
             messages.append(told[-1]["role"], told[-1]["content"])
         start, new = talk.new()
         if self._differs is not None:
             number = self._log.number(messages)
             self._differs(request, {"talk": number, "from": start, "messages": new, **more})
-        if (start, new) != (asked["from"], told):  # what the model was shown then is what it goes on with
+        if (start, new) != (asked["from"], told):  # the run continues with the messages that the model saw
             messages.end_with(asked["from"], told)
 
     def _answered(self, messages: Messages, completion: Completion) -> None:
@@ -273,7 +274,7 @@ class RecordedBackend:
         talk = self._log.session.talk_of(messages)
         start, new = talk.new()
         now = {"talk": self._log.number(messages), "from": start, "messages": new, **more}
-        if request.says(now):  # writing it once more costs less than reading it
+        if request.says(now):  # comparing serialised text costs less than parsing it
             if self._differs is not None:
                 self._differs(request, request)
         else:
@@ -317,18 +318,18 @@ def _told(tools: bytes | None, choice: str) -> dict[str, Any]:
     return {} if tools is None else {"tools": hashlib.sha256(tools).hexdigest()[:16], "choice": choice}
 
 
-# The door of a run as the loop sees it: the transcript answers calls that were made before, and those that
-# are made now are written to it.
+# The door of a run as the loop sees it: the transcript answers earlier calls, and new calls are written to
+# it.
 #
 # Tools run only through the real door, and a finished call is not repeated.
 
 
-PATIENCE = 0.5  # seconds in which a call may end by itself once a person has interrupted the run
+PATIENCE = 0.5  # seconds for a call to end by itself after an interrupt
 
 
 class RecordedDoor:
-    """A door that repeats no call: the receipt answers a finished one. For a log that is not live it makes
-    no call at all."""
+    """A door that repeats no call: the receipt answers a finished one. With a log that is not live it runs
+    nothing."""
 
     run = OwnerRun()
 
@@ -338,23 +339,23 @@ class RecordedDoor:
         self._log = log
         self._live = log.live
         self._differs = parts.differs
-        self._recorded = Usage(), Budget(0, 0)  # what the run had spent when that was recorded last
+        self._recorded = Usage(), Budget(0, 0)  # the spending at its last record
 
     @property
     def table(self) -> ToolTable:
         return self._door.table
 
     def use(self, table: ToolTable) -> None:
-        """Go on with these tools."""
+        """Use these tools from now on."""
         self._door = self._door.with_tools(table)
 
     def narrowed(self, table: ToolTable) -> Door:
-        """The real door with fewer tools, for a sub-agent, which has a past of its own."""
+        """The real door with fewer tools, for a sub-agent, which has its own past."""
         return self._door.narrowed(table)
 
     def may_run_beside(self, call: Call) -> bool:
-        """Whether the call may run at the same time as others of its reply. One that is known from an
-        earlier process may not: it is answered in its turn."""
+        """Whether the call may run at the same time as others of its reply. A call of an earlier process may
+        not: it is answered in order."""
         return self._live and key_in(call) not in self._past.calls and self._door.may_run_beside(call)
 
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
@@ -366,18 +367,18 @@ class RecordedDoor:
         if not self._live:
             return self._broken_off(past, call)
         run = self.run
-        assert run is not None, "a door is the door of a run"
+        assert run is not None, "the run is set before a call"
         if run.state.interrupted:
             return self.refuse(call, context, "cancelled", "The run was interrupted before this call.")
-        # A place in a limit and a decision may have been taken for a call of which no event tells yet.
+        # A limit and a decision may have been used for a call that has no event yet.
         marked = call.changed(run=self._log.run, event=self._log.reply, resumed=self._log.recalled)
         budget = run.budget
         if not run.state.doing:
             self._recorded = run.state.usage, replace(budget)
 
         def written() -> str:
-            """Record what the run has spent since, beside the receipt: a resumed run does not count it again.
-            Of calls that run side by side, the first to end may record what another has spent."""
+            """Record the spending since the last record, with the receipt, so that a resumed run does not
+            count it again. Of parallel calls, the first to end may record the spending of another."""
             usage, before = self._recorded
             self._recorded = run.state.usage, replace(budget)
             if run.state.usage != usage or budget.steps_taken != before.steps_taken:
@@ -423,7 +424,7 @@ class RecordedDoor:
             self._door.unreadable(self._marked(call), context, text, message)
 
     def record(self, stage: str, message: str, **marks: Any) -> None:
-        """Write an audit row about what befell the run apart from its calls."""
+        """Write an audit row about an event of the run that is not a call."""
         self._door.record(stage, message, **marks)
 
     def _marked(self, call: Call) -> Call:
@@ -443,7 +444,7 @@ class RecordedDoor:
         return past.result()
 
     def _broken_off(self, past: PastCall | None, call: Call) -> ToolResult:
-        """The result of a call that has none, for a conversation that continues without it."""
+        """A result for an unfinished call, in a conversation that continues without it."""
         if self._differs is not None:
             self._differs(past.begun if past is not None else None, call)
         if past is not None and past.receipt is not None and past.receipt.status == "pending":
@@ -452,7 +453,7 @@ class RecordedDoor:
 
 
 def _cancelled(call: Call, message: str, stage: str, seconds: float = 0.0) -> ToolResult:
-    """The result of a call whose receipt, if it has one, says the same."""
+    """A ``cancelled`` result; the receipt of the call, if it has one, says the same."""
     audit = {
         "tool": call.tool,
         "status": "cancelled",
@@ -462,17 +463,15 @@ def _cancelled(call: Call, message: str, stage: str, seconds: float = 0.0) -> To
     return ToolResult(call.id, call.tool, "cancelled", None, message, (), audit)
 
 
-# The only place where a Run is put together: for the loop, a sub-agent, a step of a flight, or a replay.
-#
-# Knows runs and how they are recorded; it must not know agents, or who wants the run.
+# The only place where a Run is made: for the loop, a sub-agent, a step of a flight, or a replay.
 
 
 def build_run(
     spec: RunSpec, log: RunLog, past: Past, messages: Messages, parts: RunParts, caller: Call | None = None
 ) -> Run:
-    """The run that ``log`` records: ``past`` answers what has happened before, new events are written to
-    ``log``. Where ``parts`` have no back end, the run ends where ``past`` ends, and nothing is written.
-    ``caller`` is the call that a sub-agent works for. What its model knows of the memory and of the tools is
+    """The run that ``log`` records: ``past`` answers earlier requests and calls, new events are written to
+    ``log``. If ``parts`` have no back end, the run ends where ``past`` ends, and nothing is written.
+    ``caller`` is the call that a sub-agent works for. The model's knowledge of the memory and the tools is
     that of the conversation in ``messages``."""
     log.live, images = parts.backend is not None, tuple[Image, ...]()
     if spec.files:

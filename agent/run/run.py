@@ -1,6 +1,5 @@
-"""The state of one run of the loop: its task, its limits, what has happened; and the Reply at its end.
-
-Knows data only; the loop itself is agent/loop.hy.
+"""The state of one run of the loop: its task, its limits, its progress; and the Reply at its end. The loop
+itself is agent/loop.hy.
 """
 
 from __future__ import annotations
@@ -41,27 +40,29 @@ if TYPE_CHECKING:
     from quoth.tools.history.long_results import Texts
     from quoth.tools.registry.table import ToolTable
 
-# What follows on a reply with calls: the run ends and the model sees their results at the next message, or
-# it goes on at once.
+# After a reply with calls: the run ends and the model sees their results with the next message, or it sees
+# them at once.
 AfterTags = Literal["stop", "continue"]
 T = TypeVar("T")
 UNTRACED = contextlib.nullcontext[Any](lambda reply: None)
-UNWRITTEN = "The end of the run was not written down."
-SENTENCE = 300  # characters that a person is told of a call that failed
+UNWRITTEN = "The end of the run could not be recorded."
+SENTENCE = 300  # maximum of characters about a failed call, for a person
 
 
 @dataclass(frozen=True)
 class RunLimits:
-    """What a run may spend.
+    """The limits of a run; each is a maximum.
 
-    ``steps`` is the number of replies of the model, ``calls`` of the calls in them, ``repeats`` after how
-    many repetitions of the same call the run is stopped, ``window`` the seconds within which a repeated call
-    is answered by its receipt (0: never), ``faults`` how many unusable replies may follow each other,
-    ``result_chars`` how many characters of one result the model is shown at once, ``reply_tokens`` the
-    longest reply (None: depending on the model), ``context`` the model's context window in tokens
-    (None: as far as it is known, neuro/backends/base.py), ``parallel`` how many calls of one reply
-    may run at once, if they only read. ``tokens`` (in and out), ``cost`` (US
-    dollars) and ``seconds`` bound the whole run (None: no bound).
+    ``steps``: replies of the model.
+    ``calls``: calls in these replies.
+    ``repeats``: repetitions of the same call before the run is stopped.
+    ``window``: seconds within which a repeated call is answered by its receipt (0: never).
+    ``faults``: unusable replies in a row.
+    ``result_chars``: characters of one result that the model sees at once.
+    ``reply_tokens``: tokens of one reply (None: depends on the model).
+    ``context``: the model's context window in tokens (None: the known size, neuro/backends/base.py).
+    ``parallel``: calls of one reply that run at once, if they only read.
+    ``tokens`` (in and out), ``cost`` (US dollars) and ``seconds`` bound the whole run (None: no bound).
     """
 
     steps: int = 25
@@ -79,17 +80,17 @@ class RunLimits:
 
     @classmethod
     def of(cls, kept: Mapping[str, Any]) -> Self:
-        """The limits that a session has kept; those that this version does not know are left out."""
+        """The limits that a session has kept, without limits that this version does not know."""
         known = {one.name for one in fields(cls)}
         return cls(**{name: value for name, value in kept.items() if name in known})
 
 
 class RunStoppedError(Exception):
-    """A person has interrupted the run, and what it did was stopped."""
+    """A person has interrupted the run, and its work was stopped."""
 
 
 class RunDoor(Protocol):
-    """The door as the loop sees it: the real one, or that of agent/run/recorder.py."""
+    """The door as the loop sees it: the real one, or the one in agent/run/recorder.py."""
 
     @property
     def table(self) -> ToolTable: ...
@@ -111,94 +112,94 @@ class RunDoor(Protocol):
 
 @dataclass
 class Turn:
-    """What one reply of the model led to: its calls with their results (``records``), the digests of calls
-    made before it (``old``), what could not be read (``errors``: the provider's call id and the fault), and
-    its text, whole and as a person may see it (``display``)."""
+    """One reply of the model with its effects: its calls with their results (``records``), the digests of
+    earlier calls (``old``), its unreadable forms (``errors``: the provider's call id and the fault), and its
+    text, whole and for a person (``display``)."""
 
     records: list[CallRecord] = field(default_factory=list)
     old: set[str] = field(default_factory=set)
     errors: list[tuple[str, str]] = field(default_factory=list)
     text: str = ""
     display: str = ""
-    cut: str = ""  # how its reply was cut off, if it was
-    reasoning: str = ""  # what the model thought before it
+    cut: str = ""  # how the reply was cut off, if it was
+    reasoning: str = ""  # the model's thoughts before it
 
 
 @dataclass(frozen=True)
 class RunParts:
-    """What a host gives a run: its door and its model, and ports to whatever wants to know of the run."""
+    """The host's parts for a run: its door and its model, and the receivers of its events."""
 
-    door: Door  # to the tools of the run
+    door: Door  # the door to the tools of the run
     backend: Callable[[], Backend] | None  # opens the real model; None: the transcript alone answers
-    context: ToolContext  # of its calls
-    services: Callable[[Run], Services]  # what its calls may use
+    context: ToolContext  # the context of its calls
+    services: Callable[[Run], Services]  # the services for its calls
     limits: RunLimits
-    budget: Budget | None = None  # None: one by the limits
-    funds: Funds = NO_FUNDS  # what its user may spend in a day
+    budget: Budget | None = None  # None: made from the limits
+    funds: Funds = NO_FUNDS  # the daily budget of its user
     spent: Callable[[Usage], None] | None = None  # called with every use of a model
     listener: Listener | None = None  # called with every event
-    pages: Texts | None = None  # keeps what the model is not shown whole
-    memory: MemoryStore | None = None  # whose core blocks the model is shown
-    shows: Callable[[str], bool] = lambda label: True  # those whose label the rules let it read
+    pages: Texts | None = None  # keeps texts of which the model sees only a part
+    memory: MemoryStore | None = None  # the model sees its core blocks
+    shows: Callable[[str], bool] = lambda label: True  # whether the rules let it read a block
     renew: Callable[[], Awaitable[ToolTable]] | None = None  # the agent's tools now; None: they never change
-    offers: Callable[[ToolTable], ToolTable] = lambda table: table  # these, hiding what may not be called
-    planning: PlanMode | None = None  # in plan mode: keeps the calls that are not made
+    offers: Callable[[ToolTable], ToolTable] = lambda table: table  # without forbidden tools
+    planning: PlanMode | None = None  # in plan mode: records the calls instead of running them
     may_force: bool = False  # whether a cascade's next model must act if it takes a grammar
-    output: OutputType | None = None  # the type of its answer; None: as the spec has it
-    turn: str = ""  # in place of the spec's, of a sub-agent or a step of a flight
-    differs: Differs | None = None  # called where the transcript answers, to compare
-    note: str = ""  # for the model, once, when it is asked again
+    output: OutputType | None = None  # the type of its answer; None: as in the spec
+    turn: str = ""  # replaces the spec's, for a sub-agent or a step of a flight
+    differs: Differs | None = None  # called to compare when the transcript answers
+    note: str = ""  # for the model, once, at the next live request
 
 
 @dataclass(eq=False, repr=False)
 class RunState:
-    """What a run has counted and collected so far."""
+    """The counts and collections of a run so far."""
 
     step: int = 0  # turns of the model
     faults: int = 0  # unusable replies in a row
     calls: list[CallRecord] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     sent: list[SentMessage] = field(default_factory=list)  # messages of its calls
-    last_words: list[SentMessage] = field(default_factory=list)  # those the reply consists of
+    last_words: list[SentMessage] = field(default_factory=list)  # the messages that the reply consists of
     seen: dict[str, CallRecord] = field(default_factory=dict)  # calls by digest, since the last change
     repeated: dict[str, int] = field(default_factory=dict)  # how often each was repeated
     forgotten: int = 0  # the number of calls that are no longer in ``seen``
-    weighed: int = 0  # the number of calls that were asked whether a change was
-    tried: bool = False  # tried in them that failed, and none made since
+    weighed: int = 0  # the number of calls examined for ``tried``
+    tried: bool = False  # a change failed, and none has succeeded since
     must_answer: bool = False  # the next reply may have no call
-    avoided: set[str] = field(default_factory=set)  # tools that it may not call next
-    known: dict[str, Any] = field(default_factory=dict)  # memory blocks as the model knows them, by label
+    avoided: set[str] = field(default_factory=set)  # tools that the next reply may not call
+    known: dict[str, Any] = field(default_factory=dict)  # memory blocks known to the model, by label
     looked: int = 0  # the number of calls when the memory was read last
-    unread: bool = False  # a person was told that it cannot be read
-    reply_tokens: int = 0  # the longest reply, in the last request
+    unread: bool = False  # a person knows that it cannot be read
+    reply_tokens: int = 0  # the maximum of the last request
     interrupted: bool = False
-    doing: dict[asyncio.Task[Any], float] = field(default_factory=dict)  # what an interrupt stops, and when
+    doing: dict[asyncio.Task[Any], float] = field(default_factory=dict)  # tasks to stop, and their patience
     children: list[Run] = field(default_factory=list)  # the sub-agents at work
 
 
 @dataclass(eq=False, repr=False)
 class Run:
-    """One run of the loop. ``backend`` and ``door`` are those of agent/run/recorder.py, which
-    answer from the transcript what has happened before."""
+    """One run of the loop. ``backend`` and ``door`` come from agent/run/recorder.py and answer earlier
+    requests and calls from the transcript."""
 
     spec: RunSpec
     log: RunLog  # writes its events, if it is live
-    past: Past  # what the transcript answers
+    past: Past  # the recorded part of the run
     parts: RunParts
     door: RunDoor
     backend: Backend
     messages: Messages
     context: ToolContext  # of its calls
     budget: Budget
-    dialect: Dialect  # at first the spec's; a cascade's next model may need another
-    must_act: bool  # the same
+    dialect: Dialect  # first the spec's; the next model of a cascade may need another
+    must_act: bool  # like the dialect
     caller: Call | None = None  # the call that a sub-agent works for
     output: OutputType | None = None  # the type of its answer
-    images: tuple[Image, ...] = ()  # shown beside the task
+    images: tuple[Image, ...] = ()  # shown with the task
     stops: bool = False  # it ends with the first reply that has calls
     whole: ToolTable | None = None  # the agent's tools as the model knows them
-    gauge: Gauge | None = None  # how full the model's window is, once that was asked
-    words: ReplyWords | None = None  # of the reply that arrives, for the listener
+    gauge: Gauge | None = None  # measures the use of the model's window; made at its first use
+    words: ReplyWords | None = None  # the words of the arriving reply, for the listener
     state: RunState = field(default_factory=RunState)
 
     @property
@@ -207,7 +208,7 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Its name within the session."""
+        """Its name in the session."""
         return self.log.run
 
     @property
@@ -217,7 +218,7 @@ class Run:
 
     @property
     def turn(self) -> str:
-        """Tells a message of a conversation from another in the same words."""
+        """The name that distinguishes equal messages of a conversation."""
         return self.parts.turn or self.spec.turn
 
     @property
@@ -252,18 +253,18 @@ class Run:
 
     @property
     def purse(self) -> Purse:
-        """What pays for its requests."""
+        """The budget that pays for its requests."""
         return Purse(self.budget, self.parts.funds, self.user)
 
     def spend(self, usage: Usage) -> None:
-        """Count the usage of a model, by this run or on its behalf."""
+        """Count the usage of a model by this run or by its calls."""
         self.state.usage += usage
         self.tell("usage", self.state.usage)
         if self.parts.spent is not None:
             self.parts.spent(usage)
 
     def traced(self) -> AbstractContextManager[Callable[[Reply], None]]:
-        """The span of the run, which is told its Reply."""
+        """The span of the run; its function receives the Reply."""
         if self.tracer is None:
             return UNTRACED
         return self.tracer.run(self.session, self.name, self.spec.task, self.parent)
@@ -273,19 +274,19 @@ class Run:
         return UNTRACED if self.tracer is None else self.tracer.turn(self.state.step + 1)
 
     def waits(self, seconds: float, why: str) -> None:
-        """Tell that the next try of a request is put off."""
+        """Report the seconds until a request is retried."""
         self.tell("waiting", Waiting(seconds, why))
 
     def quoted(self, found: FoundCall, text: str) -> str:
-        """The name of an earlier text in which the words of a call stand, when the call was found in the text
-        of a reply; else empty. A provider's native call is never a quotation."""
+        """The name of an earlier text that contains the words of a call found in the text of a reply;
+        otherwise empty. A native call of a provider is never a quotation."""
         if not self.log.live or isinstance(found, NativeFound):
             return ""
         words = text[found.start : found.end]
         return quoted(found.form, words, self.door.table, self.log.session.read(self.log.reply))
 
     def sure(self, reading: Reading) -> float | None:
-        """How sure the model says it is. What it repeats of an earlier text is not its own estimate."""
+        """The model's stated confidence, 0 to 1. A number repeated from an earlier text does not count."""
         if not self.log.live:
             return reading.confidence
         read = self.log.session.read
@@ -295,7 +296,8 @@ class Run:
 
     @property
     def chats(self) -> bool:
-        """Whether people in a chat are told of each call, and see of a reply what is for them."""
+        """Whether people in a chat get the result of each call, and only the part of a reply that is for
+        them."""
         return self.route == "chat"
 
     @property
@@ -304,10 +306,10 @@ class Run:
         return self.past.left
 
     def interrupt(self, asking: bool = False) -> None:
-        """Stop: the model at once, a call after a moment in which it may end by itself. With ``asking`` a
-        person is being asked about the call, and it is left alone: it ends when the question is withdrawn."""
+        """Stop: the model at once, a call after a short time to end by itself. With ``asking`` a person is
+        being asked about the call: it is not stopped here, because it ends when the question is withdrawn."""
         self.state.interrupted = True
-        with contextlib.suppress(Exception):  # the end of the run will tell
+        with contextlib.suppress(Exception):  # the end of the run will report it
             self.log.add("interrupt", self._broken_off(), parent=self.log.reply)
         for task, patience in list(self.state.doing.items()):
             if not patience:
@@ -318,14 +320,13 @@ class Run:
             child.interrupt(asking)
 
     def _broken_off(self) -> dict[str, str]:
-        """The data of an ``interrupt`` event: what the model has said of the reply that will not be read. Its
-        calls are left out where a tool has secret parameters: half a call does not tell which they are."""
+        """The data of an ``interrupt`` event: the received part of the model's unfinished reply. Its calls
+        are left out if a tool has secret parameters, because half a call does not show which they are."""
         text = self.words.so_far(calls=not self.door.table.secrets) if self.words is not None else ""
         return {"text": text} if text else {}
 
     async def stoppably(self, work: Coroutine[Any, Any, T], patience: float = 0.0) -> T:
-        """Do ``work``, which an interrupt stops after so many seconds of patience. Raises RunStoppedError
-        when it has."""
+        """Do ``work``. An interrupt stops it after ``patience`` seconds and raises RunStoppedError."""
         task = asyncio.ensure_future(work)
         self.state.doing[task] = patience
         try:
@@ -339,17 +340,17 @@ class Run:
             del self.state.doing[task]
 
     def tell(self, kind: EventKind, data: Any) -> None:
-        """Tell the listener, unless the event is a recorded one; a sub-agent's listener sees to that
+        """Send the listener an event, unless it is a recorded one. The listener of a sub-agent checks that
         itself."""
         self.pass_on(AgentEvent(kind, data))
 
     def pass_on(self, event: AgentEvent) -> None:
-        """Tell the listener of an event, which may be one of a sub-agent."""
+        """Send the listener an event of this run or a sub-agent."""
         if self.listener is not None and not (self.recalling and self.parent is None):
             self.listener(event)
 
     def hearing(self) -> Callable[[str], None]:
-        """A function for the pieces of a streamed reply: it tells the listener of each piece, each complete
+        """A function for the pieces of a streamed reply: it sends the listener each piece, each complete
         block of words and each complete call."""
         words = self.words = ReplyWords(lambda text: self.dialect.read_text(text, self.door.table))
         calls = self.dialect.stream(self.door.table)
@@ -364,8 +365,8 @@ class Run:
         return hear
 
     def tell_words(self, thought: Any) -> None:
-        """Tell the listener the words of a reply that it has not been told; those that the transcript has
-        answered were told when they came."""
+        """Send the listener the words of a reply that it has not received. Words from the transcript were
+        sent when they arrived."""
         words, self.words = self.words, None
         if words is None or (self.log.live and self.log.recalled) or thought.finish == "refused":
             return
@@ -377,8 +378,8 @@ class Run:
         return Redactor.of(form, self.door.table, by_looks=False).form
 
     def marks(self, place: int, name: str = "") -> dict[str, Any]:
-        """The fields of the call at a place in a reply that only the host knows. Its key stays the same when
-        the run is resumed."""
+        """The fields of a call that only the host sets, for its place in a reply. Its key is the same in a
+        resumed run."""
         return {
             "key": f"{self.session}/{self.name}/{self.state.step}.{name or place}",
             "resumed": False,
@@ -394,8 +395,8 @@ class Run:
         }
 
     def broken_off(self, error: Exception) -> Reply:
-        """End where something cannot be used. Where it is the store, as by a kill: the run has no end on
-        record, so that it can be resumed."""
+        """End the run because something failed. If it is the store, no end is recorded (as after a kill), so
+        that the run can be resumed."""
         if isinstance(error, StoreError) and not isinstance(error, ServerError):
             self.log.broken = str(error)
         return self.end("failed", str(error))
@@ -415,7 +416,7 @@ class Run:
             try:
                 plan = self.parts.planning.written()
             except (ToolError, StoreError) as error:
-                if status == "done":  # its steps are on record, and a resumed run writes them
+                if status == "done":  # the steps are recorded, and a resumed run writes the plan
                     status, text, finished = "failed", str(error), False
                 else:
                     self.tell("note", str(error))
@@ -448,7 +449,7 @@ class Run:
         return reply
 
     async def settled(self, reply: Reply) -> Reply:
-        """The reply, once the end of the run is on disk."""
+        """The reply; waits until the end of the run is on disk."""
         try:
             await self.log.on_disk()
         except StoreError as error:
@@ -456,31 +457,30 @@ class Run:
         return reply
 
     def _unwritten(self, reply: Reply, error: Exception) -> Reply:
-        """The reply of a run whose end is not on disk: one that was done is broken off, though its answer is
-        there."""
+        """The reply of a run whose end is not on disk: ``done`` becomes broken off, but the answer stays."""
         said = f"{UNWRITTEN} {error}"
         self.tell("note", said)
         return replace(reply, status="failed", error=said) if reply.ok else reply
 
     def let_go(self) -> None:
-        """Let go of what knows this run, now that it is over: else all that it holds lived on until Python
-        looks for garbage."""
+        """Drop references to the finished run, so that it is freed without waiting for the garbage
+        collector."""
         self.context = self.parts.context
 
     def _spent(self) -> dict[str, Any]:
-        """What the Reply tells of the budget."""
+        """The fields of the Reply about the budget."""
         purse = self.purse if self.log.live else self.purse._replace(funds=NO_FUNDS)
         return {"spent": purse.spent(), "left": purse.left()}
 
 
-RUNNING: ContextVar[Run | None] = ContextVar("RUNNING", default=None)  # the run whose call is being made
-CALLING: ContextVar[str] = ContextVar("CALLING", default="")  # the key of that call
+RUNNING: ContextVar[Run | None] = ContextVar("RUNNING", default=None)  # the run of the current call
+CALLING: ContextVar[str] = ContextVar("CALLING", default="")  # the key of the current call
 
 
 def follow_ups_of(calls: Sequence[CallRecord]) -> tuple[FollowUp, ...]:
-    """What a person is told of these calls: of one that is ok, what its body said, which may be nothing; of
-    any other, why, each reason once. One that waits is told of by its request, and a repeated one was told
-    of."""
+    """The messages for a person about these calls: for an ok call, the message of its body, which may be
+    empty; for any other, the reason, each once. Waiting calls are left out, because their request was shown,
+    and so are repeated ones."""
     found, reasons = [], set[str]()
     for call in calls:
         result = call.result

@@ -1,7 +1,4 @@
-"""The runs of an agent: single tasks, messages of a conversation, and the resuming of unfinished runs.
-
-Knows a host and its session; it must not know flights, replays, commands or the public face.
-"""
+"""The runs of an agent: single tasks, messages of a conversation, and the resuming of unfinished runs."""
 
 from __future__ import annotations
 
@@ -35,7 +32,7 @@ from quoth.tools.storage.log_sync import own_turn
 
 
 class RunSettings(TypedDict, total=False):
-    """The keywords of ``run`` beside ``output``."""
+    """The keywords of ``run`` besides ``output``."""
 
     files: Iterable[TaskFile]
     instructions: str | None
@@ -66,16 +63,16 @@ class Runs:
         api_key: str | None = None,
         reply_tokens: int | None = None,
     ) -> Reply:
-        """Run one task in a conversation of its own; several at once, each but the first in a session of its
-        own, which its Reply names.
+        """Run one task in a new conversation. Several tasks may run at once: each except the first gets its
+        own session, which its Reply names.
 
         With ``output``, a pydantic model or another type with a JSON Schema, the answer is JSON of this type,
-        and ``output`` of the Reply is its value: ``output=Person``. A type that is not a class is written
-        ``output=Output[int | None]``. The model is shown ``files``, texts and
-        images, beside the task: ``files=["notes.txt", "cat.png"]``.
+        and ``output`` of the Reply is its value: ``output=Person``. Write a type that is not a class as
+        ``output=Output[int | None]``. ``files`` are texts and images that the model sees with the task:
+        ``files=["notes.txt", "cat.png"]``.
 
-        ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``reply_tokens``, the longest reply,
-        replace those of the agent for this run (ModelOptions, RunLimits)."""
+        ``instructions``, ``temperature``, ``timeout``, ``api_key`` and ``reply_tokens`` (maximum tokens of a
+        reply) replace those of the agent for this run (ModelOptions, RunLimits)."""
         self.host.require_open()
         await own_turn()
         wanted = None if output is None else self._output(output)
@@ -93,13 +90,13 @@ class Runs:
         return reply
 
     async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply[None]:
-        """Run the next message of the conversation that ``say`` continues, in a named session also across
-        processes; for a REPL or a chat.
+        """Run the next message of a conversation, for a REPL or a chat. In a named session the conversation
+        continues across processes.
 
-        ``speaker`` is who says it, the user of its calls, where that is not the user of the session. ``turn``
-        names the message: one with a name that the session knows is not run again. If its run waits or was
-        broken off, it goes on, with the calls that were approved meanwhile; if it has ended, its Reply is as
-        it was."""
+        ``speaker`` is the user of the message and its calls; by default the user of the session. ``turn``
+        names the message: a message with a known name is not run again. If its run waits or was broken off,
+        it is resumed, with the calls that were approved since; if it has ended, the same Reply is
+        returned."""
         with self.host.alone():
             self.host.require_open()
             await self.host.renew()
@@ -122,7 +119,7 @@ class Runs:
                 self._talk = self.host.record.last_talk() if self.host.named else ""
             elif self.host.chat and self._talk and (last := self.host.record.last_talk()) != self._talk:
                 self.forget()
-                self._talk = last  # another process has gone on with the chat
+                self._talk = last  # another process has continued the chat
             elif self._talk and self.host.record.stimulus(self._talk) is None:
                 self.forget()
                 self.host.events.note(
@@ -131,7 +128,7 @@ class Runs:
             return await self._follow(text, speaker or "", turn or "")
 
     async def follow(self, text: str) -> Reply[None]:
-        """Run the next message of the conversation of the session's last run, however that was begun."""
+        """Run the next message of the conversation of the session's last run, by any command."""
         with self.host.alone():
             self.host.require_open()
             await self.host.renew()
@@ -155,9 +152,9 @@ class Runs:
         return reply
 
     async def resume(self) -> list[Reply | ToolResult]:
-        """Resume all unfinished work of this session in order: a Reply for each run, a ToolResult for each
-        call. Finished calls are not repeated; calls without a decision keep waiting. Raises UsageError when
-        nothing can be resumed, or another process drives the session."""
+        """Resume all unfinished work of this session in order. Returns a Reply for each run and a ToolResult
+        for each call. Finished calls are not repeated; calls without a decision keep waiting. Raises
+        UsageError if nothing can be resumed, or another process drives the session."""
         with self.host.alone():
             self.host.require_open()
             await self.host.renew()
@@ -199,8 +196,7 @@ class Runs:
 
     @property
     def broken_off(self) -> bool:
-        """Whether a run or call of this session was broken off and is on record, so that it can be
-        resumed."""
+        """Whether a recorded run or call of this session was broken off and can be resumed."""
         try:
             return self.host.parts.store.opened is not None and any(
                 not one.status for one in self.host.record.unfinished()
@@ -209,13 +205,13 @@ class Runs:
             return False
 
     def _require_tools(self, unfinished: list[Unfinished]) -> None:
-        """Raise UsageError when the tool of a waiting call is missing; the call itself is not lost."""
+        """Raise UsageError if the tool of a waiting call is missing; the call is not lost."""
         for one in unfinished:
             for form in self.host.record.waiting_calls(one):
                 if form.tool not in self.host.table:
                     raise UsageError(
-                        f"A call of {form.tool} waits in session {self.host.session}, and there is no such"
-                        " tool here; give its file: --tools FILE"
+                        f"A call of {form.tool} waits in session {self.host.session}, and that tool is not"
+                        " loaded; give its file: --tools FILE"
                     )
 
     def forget(self) -> None:
@@ -225,17 +221,18 @@ class Runs:
         self._conversation, self._talk = None, ""
 
     def use_tools(self, table: ToolTable) -> None:
-        """Have these tools from here on, or those of the table as it has become."""
+        """Use these tools from now on; without an argument, the current ones of the table."""
         self.host.use_tools(table)
         self._go_on_anew()
 
     def use_model(self, spec: str) -> None:
-        """Have another model from now on. Raises UsageError for a spec of none, and keeps the old."""
+        """Use another model from now on. Raises UsageError for an unknown spec, and then keeps the old
+        one."""
         self.host.use_model(spec)
         self._go_on_anew()
 
     def _go_on_anew(self) -> None:
-        """Let the next ``say`` bring the conversation back from the transcript, with what is new in it."""
+        """Let the next ``say`` read the conversation again from the transcript, with its new events."""
         if self._conversation is not None:
             talk = self._talk
             self.forget()
@@ -251,16 +248,16 @@ class Runs:
         )
 
     def last_message(self) -> Event | None:
-        """The event of the last message of the conversation, which ``take_back`` takes back."""
+        """The event of the last message of the conversation, which ``take_back`` removes."""
         last = (self.host.record.last_talk() if self.host.named else "") if self._talk is None else self._talk
         return self.host.record.stimulus(last)
 
     def take_back(self) -> str:
-        """Let the next ``say`` go on from before the last message; its text. What its calls have done stays.
-        Raises UsageError where there is none."""
+        """Let the next ``say`` continue from before the last message. Returns the text of that message. The
+        effects of its calls stay. Raises UsageError if there is no message."""
         told = self.last_message()
         if told is None:
-            raise UsageError("The conversation has no message that could be taken back.")
+            raise UsageError("The conversation has no message to take back.")
         self.forget()
         self._talk = str(told.data.get("after", ""))
         return str(told.data["text"])
@@ -268,7 +265,9 @@ class Runs:
     def _output(self, wanted: Any) -> OutputType:
         """The output of a run. Raises UsageError."""
         if self._driver.stops():
-            raise UsageError('output goes with after_tags="continue": it is what a run ends with.')
+            raise UsageError(
+                'output needs after_tags="continue", because the last reply of the run must be the answer.'
+            )
         return OutputType.of(wanted)
 
     async def _first(
@@ -282,21 +281,23 @@ class Runs:
         output: OutputType | None = None,
         files: Iterable[TaskFile] = (),
     ) -> tuple[Reply, str]:
-        """Begin and drive a new run in a conversation, after the run ``after`` if one is named. ``turn``
-        distinguishes its task from an earlier one in the same words; by ``key`` the run is found again.
-        Returns the name of the run too."""
+        """Begin and drive a new run in a conversation, after the run ``after`` if it is given. ``turn``
+        distinguishes its task from an equal earlier one; ``key`` finds the run again. Returns the Reply and
+        the name of the run."""
         if not task.strip():
             raise UsageError("The task is empty.")
-        # Words from a command line may hold bytes that are no text.
+        # Words from a command line may contain bytes that are not UTF-8.
         task = task.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         host = self.host
         backend = host.models.backend()
         purse_of(host).require_price(backend)
         shown = attached(files, host.pages, host.workspace)
         if (images := [one["name"] for one in shown if "media" in one]) and not takes_images(backend):
-            raise UsageError(f"{backend.name} reads text only; leave {images[0]} out, or name another model.")
+            raise UsageError(
+                f"{backend.name} reads text only: leave out {images[0]}, or choose another model."
+            )
         must_act = host.models.must_act(backend) if not host.chat else bool(host.models.options.must_act)
-        if shown and host.models.options.must_act is None:  # there is something to answer from
+        if shown and host.models.options.must_act is None:  # the files may contain the answer
             must_act = False
         options, dialect = host.models.request_options, host.dialect()
         begun = host.record.stimulus(after)
@@ -329,7 +330,7 @@ class Runs:
             try:
                 reply, ended_with = await self._driver.go(name, past, messages, output=output)
             except BaseException:
-                if self._conversation is messages:  # broken off: it is brought back when it goes on
+                if self._conversation is messages:  # broken off: the next run reads it from the transcript
                     self._conversation, self._talk = None, name
                 raise
         if self._conversation is messages:
@@ -339,14 +340,14 @@ class Runs:
         return reply, name
 
     async def _again(self, name: str) -> Reply:
-        """Resume a run of this session: the transcript answers what has happened in it."""
+        """Resume a run of this session: the transcript answers its earlier requests and calls."""
         past, place = self.host.record.latest_past(name)
         if (chat := _chat_of(past)) and not self.host.chat:
             async with self._in_chat(chat) as runs:
                 return await runs._again(name)
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._driver.opened_at(name)
-        # A chat that has gone on meanwhile is not taken back: the next message tells what came of the calls.
+        # A chat that has continued since is not changed: its next message reports the results of the calls.
         over = bool(self.host.chat) and self.host.record.last_talk() != name
         reply, messages = await self._driver.go(name, past, messages, stops=over, place=place)
         if here:
@@ -357,13 +358,13 @@ class Runs:
         return reply
 
     def for_chat(self, chat: str | int, session: str = "") -> Runs:
-        """The runs of one chat, which this agent must outlive: in the session that is named after the chat,
-        or in ``session``; with a conversation and memory of its own."""
+        """The runs of one chat, with its own conversation and memory. Its session is ``session``, by default
+        one named after the chat. Close it before this agent."""
         return Runs(self.host.for_chat(chat, session))
 
     @contextlib.asynccontextmanager
     async def _in_chat(self, chat: str) -> AsyncIterator[Runs]:
-        """The runs of the chat that this session is of; the chat's memory is closed at the end."""
+        """The runs of this session's chat; closes the chat's memory at the end."""
         made = self.for_chat(chat, self.host.session)
         made.host.events.on_event = self.host.events.on_event
         try:
@@ -380,15 +381,15 @@ class Runs:
         return reply
 
     def _told_anew(self, begun: Event | None) -> str:
-        """What is told of the instructions where they are others than in the run with this stimulus, with
-        which the conversation goes on."""
+        """The message about new instructions, if they differ from those of ``begun``, the last run of the
+        conversation."""
         now = self.host.models.instructions
         if begun is None or begun.data.get("instructions", "") == now:
             return ""
         return f"From here on you have these instructions:\n{now}" if now else "The instructions are lifted."
 
     def _told_of_plan(self, begun: Event | None) -> str:
-        """What is told of plan mode where it begins or ends with the next run."""
+        """The message about plan mode, if it begins or ends with the next run."""
         was = begun is not None and bool(begun.data.get("plan"))
         if was == self.host.plan:
             return ""
@@ -397,7 +398,7 @@ class Runs:
         return ON if self.host.plan else OVER
 
     def _news(self, begun: Event | None) -> str:
-        """What has become, since the last run began, of calls that waited when the chat went on."""
+        """The results, since the last run began, of calls that waited while the chat continued."""
         if begun is None or not self.host.chat:
             return ""
         told = []
@@ -411,7 +412,7 @@ class Runs:
         return "\n\n".join(told)
 
     async def _known_of(self, text: str) -> str:
-        """What the knowledge base holds on a message; a person is told what is wrong with it."""
+        """The entries of the knowledge base about a message; a person gets notes about its faults."""
         base = self.host.services.knowledge_base
         if base is NO_KNOWLEDGE:
             return ""
@@ -421,23 +422,21 @@ class Runs:
 
 
 def _chat_of(past: Past) -> str:
-    """The chat that a run is of; empty for none."""
+    """The chat of a run; empty for none."""
     return "" if past.stimulus is None else str(past.stimulus.data.get("chat", ""))
 
 
-# The way back of a session, with the workspace and the rules of its host.
-#
-# Must not know how it is asked for or shown.
+# The undo of a session, with the workspace and the rules of its host.
 
 
-WRITER = "write-file"  # the tool whose rules hold for what is put back
+WRITER = "write-file"  # its rules apply to restored files
 
 
 def undo_of(host: SessionHost, session: str = "") -> Undo:
-    """The way back of the host's session, or of another one in its store."""
+    """The undo of the host's session, or of another session in its store."""
 
     def forbids(path: str, text: str) -> str:
-        """Why a call that wrote this would be denied; asking is left to whoever undoes."""
+        """Why the rules would deny a call that writes this text; empty if they allow it or ask."""
         table = host.table if WRITER in host.table else cognitive_tools
         tool = table.get(WRITER)
         form, args = checked(tool, CallForm(WRITER, {"path": path, "content": text}), host.workspace)

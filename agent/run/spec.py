@@ -1,7 +1,5 @@
-"""What a run is, as its first event says: the task, its user, the model and how it calls tools.
-
-Written and read here and nowhere else. Knows back ends and dialects as data; it must not know how a run is
-driven.
+"""The definition of a run, in its first event: the task, its user, the model and its dialect. Only this file
+writes and reads it.
 """
 
 from __future__ import annotations
@@ -32,26 +30,25 @@ from quoth.tools.registry.json_type import inline, json_type
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
-# The output of a run: the type its answer has to have, how the model is told, and what is wrong with one.
-#
-# Knows a type, or only its JSON Schema where a run goes on in another process; it must not know the loop.
+# The output of a run: the type of its answer, the sentence that asks the model for it, and the faults of an
+# answer. A run resumed in another process has only the JSON Schema of the type.
 
 
-MOST_FAULTS = 5  # that are told at once
+MOST_FAULTS = 5  # maximum number of faults in one message
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class OutputType:
-    """The type of an answer by its JSON ``schema``. ``adapter`` is pydantic's, which checks a value."""
+    """The type of an answer: its JSON ``schema``, and pydantic's ``adapter``, which checks a value."""
 
     schema: Mapping[str, Any]
     adapter: Any = field(repr=False, compare=False)
 
     @classmethod
     def of(cls, wanted: Any) -> OutputType:
-        """That of a pydantic model, a dataclass, a TypedDict or any other type with a JSON Schema. Raises
-        UsageError."""
+        """The output type for a pydantic model, a dataclass, a TypedDict or any other type with a JSON
+        Schema. Raises UsageError."""
         from pydantic import TypeAdapter
         from pydantic.errors import PydanticUserError
 
@@ -68,7 +65,8 @@ class OutputType:
 
     @classmethod
     def known_by(cls, schema: Mapping[str, Any]) -> OutputType:
-        """That of a recorded run: its values are plain data, checked by the schema as far as it can be."""
+        """The output type of a recorded run: its values are plain data, checked by the schema where that is
+        possible."""
         from pydantic import TypeAdapter
 
         try:
@@ -78,11 +76,11 @@ class OutputType:
 
     @property
     def wish(self) -> str:
-        """The sentence that asks the model for it."""
+        """The sentence that asks the model for this type."""
         return wish_for(self.schema)
 
     def read(self, text: str) -> tuple[Any, str]:
-        """The value in an answer, and the sentence that says what is wrong with it; empty for nothing."""
+        """The value in an answer, and a sentence with its faults; empty if it has none."""
         from pydantic import ValidationError
 
         for said in _candidates(text):
@@ -96,7 +94,7 @@ class OutputType:
                 found = error.errors(include_url=False)
                 more = "; …" if len(found) > MOST_FAULTS else ""
                 faults = "; ".join(map(_fault, found[:MOST_FAULTS]))
-                return None, f"Your answer is not what was asked for: {faults}{more}."
+                return None, f"Your answer does not fit the schema: {faults}{more}."
         return None, NO_JSON
 
 
@@ -106,11 +104,11 @@ def wish_for(schema: Mapping[str, Any]) -> str:
     return f"Give the answer as JSON alone, without other words, by this JSON Schema: {text}"
 
 
-NO_JSON = "Your answer is no JSON."
+NO_JSON = "Your answer is not JSON."
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Where the JSON of an answer may stand: it is the whole, or in a fence, or has words around it."""
+    """The possible places of the JSON in an answer: the whole text, a fence, or between words."""
     yield text.strip()
     yield from _FENCE.findall(text)
     for first, last in ("{}", "[]"):
@@ -135,28 +133,25 @@ def _inline(schema: dict[str, Any]) -> dict[str, Any]:
         return schema
 
 
-# The files of a task, and the images that its calls give: the model is shown a text as data, and an image
-# as it is.
-#
-# Knows files, and where texts are kept, for a resumed run has to show the same; it must not know models or
-# the loop.
+# The files of a task, and the images in the results of its calls. The model sees a text as data, and an image
+# as an image. Both are kept, because a resumed run must show the same.
 
 
 MOST_FILES = 20
 TEXT_BYTES = 200_000
-NAME = 100  # characters of the name of an image that a call gave
+NAME = 100  # maximum of characters in the name of an image from a call
 TaskFile = str | Path | tuple[str, bytes]  # a path, or a name with its content
 
 
 def attached(given: Iterable[TaskFile], pages: StorePages, workspace: Workspace) -> list[dict[str, str]]:
-    """The files as the stimulus of a run records them: a text whole, of an image the id under which it is
-    kept. Raises UsageError, also for what no tool of the ``workspace`` may read, wherever it is."""
+    """The files as the stimulus of a run records them: the whole of a text, and the stored id of an image.
+    Raises UsageError, also for files that no tool of the ``workspace`` may read, inside or outside of it."""
     files = [given] if isinstance(given, str | Path) else list(given)
     if len(files) > MOST_FILES:
         raise UsageError(f"A task takes at most {MOST_FILES} files, not {len(files)}.")
     paths = [Path(file) for file in files if not isinstance(file, tuple)]
     if hidden := next(filter(workspace.is_secret, paths), None):
-        raise UsageError(f"{hidden} is a secret of quoth's, which no model is shown.")
+        raise UsageError(f"{hidden} is a secret of quoth, which no model may see.")
     return [_attached(*_read(file), pages) for file in files]
 
 
@@ -166,11 +161,11 @@ def _read(given: TaskFile) -> tuple[Path, bytes, int]:
         return Path(given[0]), given[1], len(given[1])
     path = Path(given)
     if path.exists() and not path.is_file():  # reading a pipe might never end
-        raise UsageError(f"{path} is no file.")
+        raise UsageError(f"{path} is not a file.")
     try:
         with path.open("rb") as file:
             data = file.read(IMAGE_BYTES + 1)
-            size = max(len(data), path.stat().st_size)  # what is no file on a disk says 0
+            size = max(len(data), path.stat().st_size)  # special files report 0
     except OSError as error:
         raise UsageError(f"The file {path} cannot be read: {error.strerror}.") from None
     return path, data, size
@@ -179,7 +174,7 @@ def _read(given: TaskFile) -> tuple[Path, bytes, int]:
 def _attached(path: Path, data: bytes, size: int, pages: StorePages) -> dict[str, str]:
     if media := media_of(data):
         if len(data) > IMAGE_BYTES:
-            raise UsageError(f"The image {path} has {size:,} bytes; a model takes {IMAGE_BYTES:,}.")
+            raise UsageError(f"The image {path} has {size:,} bytes; the maximum is {IMAGE_BYTES:,}.")
         if not (id := pages.keep(base64.b64encode(data).decode())):
             raise UsageError(f"The image {path} cannot be kept: the store of the workspace is full.")
         return {"name": path.name, "media": media, "id": id}
@@ -193,8 +188,8 @@ def _attached(path: Path, data: bytes, size: int, pages: StorePages) -> dict[str
         ) from None
     if size > TEXT_BYTES:
         raise UsageError(
-            f"The file {path} has {size:,} bytes, and a task takes {TEXT_BYTES:,} of a text; "
-            "in the workspace the model can read it in parts."
+            f"The file {path} has {size:,} bytes; the maximum of a text in a task is {TEXT_BYTES:,}. "
+            "Put it into the workspace: the model can read it there in parts."
         )
     return {"name": path.name, "text": text}
 
@@ -205,23 +200,23 @@ def images_of(files: Sequence[Mapping[str, Any]], pages: Texts | None) -> tuple[
 
 
 def image_of(recorded: Mapping[str, Any], pages: Texts | None) -> Image:
-    """A recorded image with what is sent of it, as long as that is kept."""
+    """A recorded image with its data, if that is still stored."""
     image = Image(recorded)
     if isinstance(pages, StorePages):
         with contextlib.suppress(ToolError, ValueError):
             data = pages.text(image["id"])
-            if media_of(base64.b64decode(data[:64])) == image["media"]:  # an id may be anybody's words
+            if media_of(base64.b64decode(data[:64])) == image["media"]:  # the id may be untrusted text
                 image.data = data
     return image
 
 
 def images_message(values: Iterable[Any], pages: Texts | None) -> list[tuple[str, str, str, list[Image]]]:
-    """The message that shows a model the images among the values of its calls; none without any."""
+    """The message with the images among the values of a model's calls; empty if there are none."""
     found = {one["image"]: one for value in values for one in images_in(value)}
     images = [
         image_of(
             {
-                "name": sendable(short(visible(one["name"]), NAME)),  # it may be anybody's words
+                "name": sendable(short(visible(one["name"]), NAME)),  # it may be untrusted text
                 "media": one["type"],
                 "id": one["image"],
                 "size": f"{one['width']}x{one['height']}",
@@ -244,43 +239,43 @@ FACTS: dict[str, Callable[[Backend], Any]] = {
     "takes-images": takes_images,
     "roomier": lambda backend: getattr(backend, "roomier", False),
 }
-_OPTIONAL = ("takes-images", "roomier")  # left out where they do not apply
+_OPTIONAL = ("takes-images", "roomier")  # left out if they do not apply
 
 
 def facts_of(backend: Backend) -> dict[str, Any]:
-    """The facts about a model in a run's stimulus, from which a RecordedBackend can stand in for it."""
+    """The facts about a model in a run's stimulus; a RecordedBackend needs them to replace the model."""
     facts = {name: told(backend) for name, told in FACTS.items()}
     return {name: fact for name, fact in facts.items() if fact or name not in _OPTIONAL}
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """The stimulus of a run, exactly as its event says it; it never changes."""
+    """The stimulus of a run, exactly as in its event; it never changes."""
 
-    task: str  # the message of the user, or what a caller wants of a sub-agent
-    user: str = ""  # of the agent
-    speaker: str = ""  # the user of the calls, where that is another
+    task: str  # the message of the user, or the task of a sub-agent from its caller
+    user: str = ""  # the user of the agent
+    speaker: str = ""  # the user of the calls, if different
     turn: str = ""  # the name of the message in a conversation; empty for a task on its own
-    chat: str = ""  # the chat in which it was said
+    chat: str = ""  # the chat of the message
     tools: tuple[str, ...] | None = None  # the names of a sub-agent's tools; None: all of the agent's
-    hidden: tuple[str, ...] = ()  # tools that its model was not shown when it began
+    hidden: tuple[str, ...] = ()  # tools hidden from its model at its start
     instructions: str = ""  # in the opening of its conversation
-    surroundings: str = ""  # behind them, as data
-    temperature: float | None = None  # of each request; None: as the server likes it
+    surroundings: str = ""  # after them, as data
+    temperature: float | None = None  # the temperature of each request; None: the server's default
     plan: bool = False  # whether it began in plan mode
-    news: str = ""  # what has changed since the run before, shown in front of the data
-    data: str = ""  # shown to the model once, behind the task
-    files: tuple[Mapping[str, Any], ...] = ()  # texts and images, shown beside the task
+    news: str = ""  # changes since the last run, shown before the data
+    data: str = ""  # shown to the model once, after the task
+    files: tuple[Mapping[str, Any], ...] = ()  # texts and images, shown with the task
     output: Mapping[str, Any] | None = None  # the JSON Schema of its answer
-    model: Mapping[str, Any] = field(default_factory=dict)  # the facts about it: see facts_of
-    dialect: Dialect = CALL_FORM  # in which the model calls tools; it says whether the run stops after calls
-    search: bool = False  # whether the belt shows one line a tool
-    must_act: bool = False  # whether the model has to call a tool before it answers
-    limits: Mapping[str, Any] = field(default_factory=dict)  # those of RunLimits, as they were then
+    model: Mapping[str, Any] = field(default_factory=dict)  # its facts: see facts_of
+    dialect: Dialect = CALL_FORM  # it also says whether the run stops after calls
+    search: bool = False  # whether the tool list has one line for each tool
+    must_act: bool = False  # whether the model must call a tool before it answers
+    limits: Mapping[str, Any] = field(default_factory=dict)  # the RunLimits at its start
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> RunSpec:
-        """The spec in the data of a stimulus, also of one that an older version wrote."""
+        """The spec in the data of a stimulus; also reads those of older versions."""
         dialect = dialect_named(said["dialect"], in_text=said["in-text"])
         told = {name: said[name] for name in _TEXTS if name in said}
         return cls(
@@ -332,14 +327,14 @@ class RunSpec:
 
     @cached_property
     def shown(self) -> str:
-        """The message with the task and all that is shown behind it."""
+        """The message with the task and all texts after it."""
         texts = (f"The file {one['name']}:\n{one['text']}" for one in self.files if "text" in one)
         wish = "" if self.output is None else wish_for(self.output)
         return "\n\n".join(filter(None, [self.task, self.news, self.data, *texts, wish]))
 
     @cached_property
     def request_options(self) -> RequestOptions | None:
-        """What each request wants beyond the conversation."""
+        """The options of each request besides the conversation."""
         return None if self.temperature is None else RequestOptions(temperature=self.temperature)
 
 

@@ -1,10 +1,8 @@
 """The team that an agent gives its tools: other models, and sub-agents that do a part of a call's work.
 
-Knows runs, doors and how a waiting run is recorded; the tools think and cognitive-loop
-(tools/builtin/agents.hy) know only the service. A sub-agent is a run of the same loop, one call deeper: its
-door is its caller's with fewer tools, it spends from its caller's budget, and its events have the call it
-works for as parent.
-"""
+The tools think and cognitive-loop (tools/builtin/agents.hy) know only the service. A sub-agent is a run of
+the same loop, one call deeper: its door is its caller's with fewer tools, it spends from its caller's budget,
+and the parent of its events is the call it works for."""
 
 from __future__ import annotations
 
@@ -38,14 +36,14 @@ from quoth.tools.errors import Status, StoreError, ToolError, ToolFailure, Unkno
 from quoth.tools.history.receipts import key_in
 from quoth.tools.registry.table import ToolTable
 
-NO_LIST = "A list of models is for a person to choose; name one of them."
+NO_LIST = "Only a person may choose a list of models; name one model."
 EMBEDDED = ("local", "local-small")
 STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
 
 
 def services_for(agent: SessionHost, run: Run | None = None) -> Services:
-    """The services for the calls of a run, or without one for calls of a person; the run's usage includes
-    that of the agent's own models."""
+    """The services for the calls of a run; without a run, for calls of a person. The run's usage includes the
+    usage of the agent's models."""
     given, spend = agent.services, _uncounted if run is None else run.spend
     backend = agent.models.backend if run is None else lambda: model_of(run)
     purse = purse_of(agent) if run is None else run.purse
@@ -59,22 +57,22 @@ def services_for(agent: SessionHost, run: Run | None = None) -> Services:
 
 def model_of(run: Run) -> Backend:
     """The real model of a run, even if its loop uses a recorded one."""
-    from quoth.agent.run.recorder import RecordedBackend  # here: a call of a person makes no run
+    from quoth.agent.run.recorder import RecordedBackend  # here: a call of a person needs no run
 
     return run.backend.live() if isinstance(run.backend, RecordedBackend) else run.backend
 
 
 def purse_of(agent: SessionHost) -> Purse:
-    """What pays for the models that a call of a person asks."""
+    """The budget for models in a call of a person."""
     return Purse(Budget.of(agent.limits), agent.parts.funds, agent.user)
 
 
 def _uncounted(usage: Usage) -> None:
-    """Ignore the cost of a call that belongs to no run."""
+    """Ignore the cost of a call outside of any run."""
 
 
 class RunTeam:
-    """The team of one run, or of a call that a person made."""
+    """The team of one run, or of a call of a person."""
 
     def __init__(
         self, agent: SessionHost, run: Run | None, spend: Callable[[Usage], None], purse: Purse
@@ -86,9 +84,9 @@ class RunTeam:
         self._door: RunDoor | Door = agent.door if run is None else run.door
 
     async def may_use(self, model: str) -> Verdict:
-        """The verdict on using a model: the agent's own, another of the same provider and the embedded ones
-        are allowed. Another provider needs approval, and so does a file opened as a model. A script is denied
-        if it is a Hy program or may not be read."""
+        """The verdict on using a model. The agent's own, another of the same provider and the embedded ones
+        are allowed. Another provider, or a file opened as a model, needs approval. A script is denied if it
+        is a Hy program or may not be read."""
         provider, _, name = model.partition(":")
         own = self._agent.models.name
         if provider == "scripted":
@@ -102,10 +100,10 @@ class RunTeam:
             return ALLOW
         if name and provider in names(self._agent.config.providers):
             return ask(f"it would use another model, {model}")
-        return ALLOW  # there is no such model, and the body says so
+        return ALLOW  # the model does not exist, and the body reports it
 
     async def model(self, spec: str) -> ModelProvider:
-        """Another model than the agent's own. Raises ToolError."""
+        """The model of another spec. Raises ToolError."""
         backend = self.backend_of(spec)
         return OwnModel(lambda: backend, self._spend, self._purse, self._agent.parts.tracer)
 
@@ -131,7 +129,7 @@ class RunTeam:
         if real.suffix == ".hy":
             raise ToolError(f"{name} is a program, which only a person may choose as a model.")
         if (around := running_context()) is not None and not around.may_read(workspace.spelling(real)):
-            raise ToolError(f"{name} is no model to use: the rules do not let it be read.")
+            raise ToolError(f"{name} cannot be used as a model: the rules forbid reading it.")
         return real
 
     async def run(
@@ -157,7 +155,7 @@ class RunTeam:
             if run.log.broken:
                 raise StoreError(run.log.broken)
         except SpentError:
-            message = "Nothing is left for a sub-agent: the run has taken what it may. Answer now."
+            message = "The run has no budget left for a sub-agent. Answer now."
             raise ToolFailure("limited", message) from None
         if reply.ok:
             return answer_of(run, reply.text)
@@ -168,7 +166,7 @@ class RunTeam:
 
     @contextlib.contextmanager
     def _watched(self, run: Run) -> Iterator[None]:
-        """Within it an interrupt of the caller stops the sub-agent, too."""
+        """In this context an interrupt of the caller stops the sub-agent, too."""
         beside = [] if self._run is None else self._run.state.children
         run.state.interrupted = self._run is not None and self._run.state.interrupted
         beside.append(run)
@@ -186,8 +184,8 @@ class RunTeam:
         tools: Sequence[str] | None,
         backend: Backend,
     ) -> Run:
-        """A run of the sub-agent, at its beginning; when ``call`` is carried on, what had happened in it is
-        answered by the transcript. Its calls have keys made from the key of ``call``."""
+        """A run of the sub-agent, at its beginning. If ``call`` is resumed, the transcript answers its
+        earlier requests and calls. The keys of its calls contain the key of ``call``."""
         from quoth.agent.run.recorder import build_run  # here: most calls have no sub-agent
 
         table = self._door.table if tools is None else chosen(self._door.table, tools)
@@ -248,16 +246,15 @@ class RunTeam:
         return build_run(spec, RunLog(session, name), past.without_failures(), messages, parts, call)
 
     def _write_down(self, run: Run, call: Call) -> None:
-        """Write down how the run was begun, with the budget that was lent to it, unless it was begun
-        before."""
+        """Record the start of the run with its lent budget, unless it is already recorded."""
         if run.past.stimulus is None:
             run.spec = replace(run.spec, limits={**vars(run.limits), **run.budget.bounds})
             place = self._agent.parts.call_log.place(call.id)
             run.log.reply = run.log.add("stimulus", run.spec.written(), parent=place)
 
     def _heard(self, past: Past, who: SubAgent, context: ToolContext) -> Listener:
-        """A listener that passes on the sub-agent's events under its name; effects of its calls belong to the
-        call it works for."""
+        """A listener that passes on the sub-agent's events under its name. The side effects of its calls
+        count for the call it works for."""
         tell = self._agent.events.tell if self._run is None else self._run.pass_on
 
         def listen(event: AgentEvent) -> None:
@@ -270,13 +267,13 @@ class RunTeam:
 
 
 def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
-    """The tools with these names, all visible. Raises ToolError, which names the nearest."""
+    """The tools with these names, all visible. Raises ToolError with the nearest name."""
     found = {}
     for name in names:
         try:
             tool = table.get(name)
         except UnknownToolError as error:
-            raise ToolError(f"A sub-agent can be given no tool that its caller has not. {error}") from None
+            raise ToolError(f"A sub-agent can have only tools of its caller. {error}") from None
         found[tool.name] = tool if tool.shown else replace(tool, shown=True)
     kept = ToolTable(tuple(found.values()))
     kept.permit({name: users for name, users in table.permissions.items() if name in kept})
@@ -294,7 +291,7 @@ def begin(
 
 
 def opening(session: Session, name: str, past: Past, table: ToolTable, spec: RunSpec) -> Messages:
-    """The conversation with which a run begins, or began if it is being resumed."""
+    """The conversation at the start of a run, also of a resumed one."""
     before = session.messages_before(name) if past.exchanges else []
     if before:
         return read_messages(before)

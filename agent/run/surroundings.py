@@ -1,8 +1,8 @@
-"""What a run tells its model of the place where it works: date, folder, a bounded list of files, and what
-the project and its user have written for agents.
+"""The message for a model about the place of its work: date, folder, a bounded list of files, and the notes
+of the project and its user for agents.
 
-It is computed once, where a conversation begins, and recorded with its stimulus, from which a run that is
-resumed or replayed is answered. Knows a workspace and its rules; it must not know models or the loop.
+It is made once, at the start of a conversation, and recorded with the stimulus, so a resumed or replayed run
+has the same.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from quoth.tools.text import number_of
 FILE_TOOLS = ("read-file", "list-files", "grep-search", "write-file", "edit-file")
 LISTER, READER, SKILL = "list-files", "read-file", "skill"
 MOST_ENTRIES = 40
-MOST_LOOKED_AT = 5_000  # names in folders, of which most are only counted
+MOST_LOOKED_AT = 5_000  # file names; most are only counted
 
 
 def surroundings_of(host: SessionHost, table: ToolTable, user: str = "", route: Route = "reply") -> str:
-    """What the model of a run with these tools is told; nothing where it has no tools for files."""
+    """The message for the model of a run with these tools; empty without tools for files."""
     skills = known_skills(host)
     skills = skills if SKILL in table and table.get(SKILL).shown else ""
     if not any(name in table and table.get(name).shown for name in FILE_TOOLS):
@@ -54,7 +54,7 @@ def surroundings_of(host: SessionHost, table: ToolTable, user: str = "", route: 
 
 @dataclass
 class _Folder:
-    """A folder of the first level: the files in it, and how many are in each folder below."""
+    """A folder of the first level: its files, and the number of files in each folder below."""
 
     name: str
     files: list[str]
@@ -71,8 +71,8 @@ class _Folder:
 
 
 def list_files(workspace: Workspace, may_list: Callable[[str], bool]) -> tuple[list[str], int]:
-    """The files of the first two levels, and how many are in folders below; of a folder for which there is no
-    room only how many it holds. At most MOST_ENTRIES, and how many more there are."""
+    """The files of the first two levels, and the number of files in each folder below. A folder without room
+    in the list has only its number of files. At most MOST_ENTRIES lines, and the number of further ones."""
     left, ignored = iter(range(MOST_LOOKED_AT)), Ignored(workspace.root)
 
     def listable(folder: Path) -> tuple[list[str], list[Path]]:
@@ -95,9 +95,9 @@ def list_files(workspace: Workspace, may_list: Callable[[str], bool]) -> tuple[l
         made = _Folder(workspace.shown(folder), inside, [one for one in counts if one[1]])
         if made.entries:
             below.append(made)
-    room = MOST_ENTRIES - len(files) - len(below)  # each folder has one line at least
+    room = MOST_ENTRIES - len(files) - len(below)  # each folder has at least one line
     shown = set()
-    for made in sorted(below, key=lambda one: len(one.entries)):  # so that most folders are shown
+    for made in sorted(below, key=lambda one: len(one.entries)):  # small folders first: more of them fit
         if len(made.entries) - 1 <= room:
             room -= len(made.entries) - 1
             shown.add(made.name)
@@ -111,7 +111,8 @@ def list_files(workspace: Workspace, may_list: Callable[[str], bool]) -> tuple[l
 def _inside(
     workspace: Workspace, folder: Path, ignored: Ignored, left: Iterator[int]
 ) -> tuple[list[str], list[Path]]:
-    """The files and the folders in a folder, without hidden ones, links, secrets and what git ignores."""
+    """The files and the folders in a folder, except hidden ones, links, secrets and files that git
+    ignores."""
     files, folders = [], []
     try:
         with os.scandir(folder) as found:
@@ -131,9 +132,9 @@ def _inside(
 
 
 def _listable(host: SessionHost, user: str, route: Route) -> Callable[[str], bool] | None:
-    """Whether a file may be named to this user's model: what list-files would name. None where it may not be
-    called unasked."""
-    # The rules about a tool that ships hold where it is not offered, too.
+    """A function that says whether list-files would show a file to this user's model. None if list-files may
+    not be called without a question."""
+    # The rules about a built-in tool apply even if it is not offered.
     tool, reader = cognitive_tools.find(LISTER), cognitive_tools.find(READER)
     if tool is None:
         return None
@@ -148,24 +149,22 @@ def _listable(host: SessionHost, user: str, route: Route) -> Callable[[str], boo
     return walk.may_list
 
 
-# What the people of a project have written for agents: AGENTS.md, those of its folders, and skills, each
-# only as a person has trusted it.
-#
-# Knows files and trust; it must not know models, runs or the wording of a prompt.
+# The notes of a project for agents: its AGENTS.md, those of its folders, and skills; each only in the version
+# that a person has trusted.
 
 
 NOTES = "AGENTS.md"
-MOST_NOTES = 6_000  # characters of all of them
+MOST_NOTES = 6_000  # maximum of characters in all notes
 MOST_NESTED = 50
 TRUST = Trust(kind=".agents")
 NESTED = Trust(kind=".nested")
-UNTRUSTED = "{} is not trusted, so models are not shown it; read it, then run: quoth trust"
-CHANGED = "{} has changed since it was trusted, so the model is not shown it; read it, then run: quoth trust"
+UNTRUSTED = "{} is not trusted, so models do not see it; read it, then run: quoth trust"
+CHANGED = "{} has changed since it was trusted, so the model does not see it; read it, then run: quoth trust"
 
 
 def project_notes(host: SessionHost) -> list[Notes]:
-    """AGENTS.md, and those of the folders below it, that are as a person trusted them; they are told of one
-    that is not so any more. Where there is no room for a text, its file is only named."""
+    """The trusted AGENTS.md files of the workspace and its folders. A person gets a note about a file that
+    has changed since. If there is no room for a text, only its file is named."""
     shown, room = [], MOST_NOTES
     for file, data in _trusted(host):
         text = data.decode("utf-8", "replace")
@@ -184,13 +183,13 @@ def _trusted(host: SessionHost) -> Iterator[tuple[str, bytes]]:
         own = TRUST.trusted(root)
         trusted = {**({NOTES: own} if own else {}), **NESTED.each(root)}
     except UsageError as error:
-        host.events.note(f"The model is not shown {NOTES}. {error}")
+        host.events.note(f"The model does not see {NOTES}. {error}")
         return
     for file, digest in trusted.items():
         try:
             data = _read(host.workspace, file)
         except ToolError as error:
-            host.events.note(f"The model is not shown {file}. {error}")
+            host.events.note(f"The model does not see {file}. {error}")
             continue
         if digest_of(data) == digest:
             yield file, data
@@ -199,8 +198,8 @@ def _trusted(host: SessionHost) -> Iterator[tuple[str, bytes]]:
 
 
 def untrusted_notes(root: Path, *, nested: bool = False) -> list[str]:
-    """A sentence about the AGENTS.md of a workspace if nobody has trusted it; with ``nested`` also about each
-    of those in its folders, for which the whole workspace is walked."""
+    """A sentence about the AGENTS.md of a workspace if it is not trusted. ``nested`` adds one for each
+    untrusted AGENTS.md in its folders, and walks the whole workspace for that."""
     files = [] if is_missing(root / NOTES) or TRUST.remembers(root) else [NOTES]
     if nested and root.is_dir():
         files += sorted(nested_notes(root).keys() - NESTED.each(root).keys())
@@ -208,7 +207,7 @@ def untrusted_notes(root: Path, *, nested: bool = False) -> list[str]:
 
 
 def untrusted(root: Path) -> str:
-    """One sentence about its AGENTS.md and its skills, if nobody has trusted them."""
+    """One sentence about its AGENTS.md and its skills, if they are not trusted."""
     if not has_folders(root):
         return "".join(untrusted_notes(root))
     from quoth.tools.knowledge.skills import untrusted_skills  # here: few have skills
@@ -217,19 +216,18 @@ def untrusted(root: Path) -> str:
     if len(names) < 2:
         return "".join(map(UNTRUSTED.format, names))
     which = ", ".join(names)
-    return f"{which} are not trusted, so models are not shown them; read them, then run: quoth trust"
+    return f"{which} are not trusted, so models do not see them; read them, then run: quoth trust"
 
 
 def notes_for_agents(root: Path) -> bytes | None:
-    """The text of a workspace's AGENTS.md, None if there is none. Raises UsageError for one that cannot be
-    shown."""
+    """The text of a workspace's AGENTS.md, None if there is none. Raises UsageError if it cannot be used."""
     if is_missing(root / NOTES):
         return None
     return _checked(Workspace(root), NOTES)
 
 
 def nested_notes(root: Path) -> dict[str, bytes]:
-    """The AGENTS.md of the folders of a workspace, without its own: those that are least deep first, at most
+    """The AGENTS.md files in the folders of a workspace, without its own: the least deep first, at most
     MOST_NESTED. Raises UsageError."""
     workspace = Workspace(root)
     found = [workspace.shown(file) for file in workspace.walk(".") if file.name == NOTES]
@@ -250,7 +248,7 @@ def _read(workspace: Workspace, file: str) -> bytes:
 
 
 def known_skills(host: SessionHost) -> str:
-    """What a model is told of the skills that count; a person is told of those that do not."""
+    """The message for a model about the usable skills; a person gets notes about the others."""
     if not has_folders(host.workspace.root):
         return ""
     from quoth.tools.knowledge.skills import load_skills  # here: few have skills
@@ -258,7 +256,7 @@ def known_skills(host: SessionHost) -> str:
     try:
         skills = load_skills(host.workspace.root)
     except UsageError as error:
-        host.events.note(f"The model is told of no skill. {error}")
+        host.events.note(f"The model sees no skills. {error}")
         return ""
     for fault in skills.faults:
         host.events.note(fault)

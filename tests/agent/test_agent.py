@@ -230,8 +230,8 @@ def test_the_same_tool_given_twice_is_once_and_another_of_its_name_is_refused(tm
         ({"tools": ["none.hy"]}, f"{THERE_IS_NO_FILE} none.hy."),
         ({"tools": [42]}, "42 is not a tool; tools are .hy and .py files, functions and methods."),
         ({"consent": "no"}, "consent is \"yes\", None or an object with a method request, not 'no'."),
-        ({"user": "b\ud83d"}, r"The user b\ud83d is no text: half of a character is in it."),
-        ({"session": "\udcff"}, r"The session \udcff is no text: half of a character is in it."),
+        ({"user": "b\ud83d"}, r"The user b\ud83d contains an invalid character (an unpaired surrogate)."),
+        ({"session": "\udcff"}, r"The session \udcff contains an invalid character (an unpaired surrogate)."),
         ({"consent": True}, 'consent is "yes", None or an object with a method request, not True.'),
     ],
 )

@@ -366,7 +366,8 @@ def test_thinking_does_not_read_a_script_that_a_rule_denies(home: Path) -> None:
             result = made.call(call)
             assert (result.status, result.message) == (
                 "denied",
-                "think was denied: ./secrets/model.txt is no model to use: the rules do not let it be read.",
+                "think was denied: ./secrets/model.txt cannot be used as a model: the rules forbid"
+                " reading it.",
             )
     with agent(home, consent="yes") as made:
         assert made.call(call).value == SECRET

@@ -887,7 +887,7 @@ def test_a_second_ctrl_c_does_not_wait_for_what_holds_out(here: Path) -> None:
     with started("run", "x", "--model", "scripted:holds.hy", cwd=here) as run:
         wait_until((here / "started").exists)
         run.interrupt()
-        run.says("quoth: It is still stopping; Ctrl-C again ends all at once.\n")
+        run.says("quoth: Still stopping. Press Ctrl-C again to quit at once.\n")
         run.interrupt()
         said = run.ended()
     assert said.code == 130

@@ -15,7 +15,6 @@ from sentences import (
     A_PROGRAM_THAT_A_TOOL,
     ALLOW_THAT_IN_THIS_SESSION,
     AN_EDITED_CALL_KEEPS_ITS,
-    AND_THERE_IS_NO_SUCH,
     IS_NEVER_CLOSED,
     IS_NOT_THERE_ANY_MORE,
     IT_IS_CALLED_AS,
@@ -399,7 +398,7 @@ def test_a_request_can_be_decided_though_the_file_of_its_tool_is_gone_and_waits_
             f"The tool file {here}/count.hy {IS_NOT_THERE_ANY_MORE}.",
             "quoth: The tool careful has vanished since then.",
             "quoth: The tool count-up has vanished since then.",
-            f"quoth: A call of count-up waits in session s1, {AND_THERE_IS_NO_SUCH} here; "
+            "quoth: A call of count-up waits in session s1, and that tool is not loaded; "
             "give its file: --tools FILE",
         ]
     assert done(here, "resume", "--tools", "moved.hy") == "1"

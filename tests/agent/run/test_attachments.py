@@ -67,10 +67,10 @@ def test_one_file_need_not_be_a_list(tmp_path: Path, cat: Path) -> None:
         (
             "a.txt",
             b"a" * (TEXT_BYTES + 1),
-            "has 200,001 bytes, and a task takes 200,000 of a text; in the workspace the model can read it in"
-            " parts.",
+            "has 200,001 bytes; the maximum of a text in a task is 200,000. Put it into the workspace: the"
+            " model can read it there in parts.",
         ),
-        ("a.png", PNG + b"0" * IMAGE_BYTES, "has 5,000,014 bytes; a model takes 5,000,000."),
+        ("a.png", PNG + b"0" * IMAGE_BYTES, "has 5,000,014 bytes; the maximum is 5,000,000."),
         ("none.txt", None, f"{CANNOT_BE_READ}: No such file or directory."),
     ],
 )
@@ -92,7 +92,7 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
     with agent(tmp_path, "Never.") as it:
         for path in (tmp_path, tmp_path / "pipe"):
             said = complaint(UsageError, lambda path=path: it.run("Look.", files=[path]))
-            assert said == f"{path} is no file."
+            assert said == f"{path} is not a file."
 
 
 def test_there_is_an_end_to_files(tmp_path: Path, cat: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_model_that_reads_text_only_is_given_no_image(tmp_path: Path, cat: Pat
     model = LocalBackend()
     with Agent(workspace=tmp_path, model=model) as it:
         said = complaint(UsageError, lambda: it.run("What is this?", files=[cat]))
-    assert said == "local reads text only; leave cat.png out, or name another model."
+    assert said == "local reads text only: leave out cat.png, or choose another model."
     image = Image(name="cat.png", media="image/png", id="abc")
     said = complaint(ModelError, lambda: asyncio.run(model.complete(conversation(image))))
     assert said == "The model local reads text only, and the task holds an image."

@@ -472,7 +472,7 @@ def test_what_is_no_bound_is_a_sentence(tmp_path: Path, wrong: dict[str, Any], s
 
 def test_the_budgets_of_a_day_are_a_list() -> None:
     said = complaint(UsageError, lambda: PolicyOptions(budgets=5))  # type: ignore[arg-type]
-    assert said == "budgets are a list of DailyBudget(cost=5), …, not 5."
+    assert said == "budgets is a list such as [DailyBudget(cost=5)], not 5."
 
 
 def test_json_holds_what_was_spent_and_what_is_left_only_where_that_is_bounded(tmp_path: Path) -> None:

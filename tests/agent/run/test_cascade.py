@@ -249,7 +249,7 @@ def test_a_model_may_not_choose_a_list_of_models(here: Path) -> None:
     (row,) = [row for row in told.audit.rows() if row["tool"] == "think"]
     assert (row["status"], row["message"]) == (
         "denied",
-        "think was denied: A list of models is for a person to choose; name one of them.",
+        "think was denied: Only a person may choose a list of models; name one model.",
     )
 
 

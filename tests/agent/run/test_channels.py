@@ -120,13 +120,25 @@ WRONG = [
     ("https://u:p@host/?key=T0K3N", f"A channel is {FORM}; {NAMES}."),
     ("my ops=a", f"A channel is {FORM}; {NAMES}, not 'my ops'."),
     ("user=a", "The channel user is the user of the session; choose another name."),
-    ("ops=", f"The channel ops leads nowhere; it is {FORM}."),
-    ("ops=.", "The channel ops is a file of messages, and FOLDER is a folder."),
+    ("ops=", f"The channel ops has no file or address; write {FORM}."),
+    ("ops=.", "The channel ops must be a file, but FOLDER is a folder."),
     ("ops=none/a", f"The channel ops {CANNOT_BE_WRITTEN}: there is no folder FOLDER/none."),
-    ("ops=ftp://u:p@host", "The address of the channel ops is none; it begins with http:// or https://."),
-    ("ops=https://", "The address of the channel ops is none; it begins with http:// or https://."),
-    ("ops=https://h:99999", "The address of the channel ops is none; it begins with http:// or https://."),
-    ("ops=https://h/a b", "The address of the channel ops is none; it begins with http:// or https://."),
+    (
+        "ops=ftp://u:p@host",
+        "The address of the channel ops is not a web address; it must begin with http:// or https://.",
+    ),
+    (
+        "ops=https://",
+        "The address of the channel ops is not a web address; it must begin with http:// or https://.",
+    ),
+    (
+        "ops=https://h:99999",
+        "The address of the channel ops is not a web address; it must begin with http:// or https://.",
+    ),
+    (
+        "ops=https://h/a b",
+        "The address of the channel ops is not a web address; it must begin with http:// or https://.",
+    ),
 ]
 
 
@@ -163,7 +175,7 @@ def test_a_router_of_the_host_takes_the_place_of_ours(tmp_path: Path) -> None:
     with Agent(workspace=tmp_path, services=Services(router=Post())) as here:
         assert here.call('(send-message "Hi.")').message == "The post is closed."
     both = complaint(UsageError, lambda: HostServices(router=Post(), channels={"a": "a"}))
-    assert both == "A router brings every message; leave channels or router out."
+    assert both == "A router delivers every message: leave out channels or router."
 
 
 def test_a_listener_that_fails_loses_no_message(tmp_path: Path) -> None:

@@ -344,9 +344,7 @@ def test_without_a_summary_the_oldest_turns_are_left_out_and_that_is_said(
     assert reply.status == "done"
     assert heard.kinds.count("summary") > 1
     head = model.requests[-1][1]["content"]
-    left = re.fullmatch(
-        r"Count\.\n\n\[… (\d+) messages that stood here were left out: there was no room …\]", head
-    )
+    left = re.fullmatch(r"Count\.\n\n\[… (\d+) messages were left out: there was no room …\]", head)
     assert left, head
     # Each turn is a reply, its result and the reminder; the last is a reply only.
     assert int(left.group(1)) + len(model.requests[-1]) - 2 == 60 * 3 + 1
@@ -493,14 +491,14 @@ BELT = 1000  # tokens, more or less, that two tools take
             "Count." * 2000,
             10,
             r"function can read 3,000 tokens, and the task, which cannot be left out, takes about 3,4\d\d of "
-            r"\d,\d\d\d\. Give a shorter task, or put what it holds into a file; "
+            r"\d,\d\d\d\. Shorten the task, or put a part of it into a file; "
             r"if the model can read more, say so with --max-context N\.",
         ),
         (
             "Count.",
             20_000,
             r"function can read 3,000 tokens, and the newest turn, which cannot be left out, takes about "
-            r"\d,\d\d\d of \d,\d\d\d\. Ask for less at once; "
+            r"\d,\d\d\d of \d,\d\d\d\. Ask for less in one task; "
             r"if the model can read more, say so with --max-context N\.",
         ),
     ],
@@ -519,7 +517,7 @@ def test_tools_that_take_all_the_room_are_told_too(tmp_path: Path) -> None:
     assert reply.status == "failed"
     assert re.match(
         r"function can read 200 tokens, and the tools, which cannot be left out, take about \d+ of \d+\. "
-        r"Show them with one line each \(--belt search\), or give fewer; ",
+        r"List them with one line each \(--belt search\), or load fewer; ",
         reply.error,
     )
 

@@ -452,7 +452,7 @@ def test_a_conversation_goes_on_with_what_it_was_shown(tmp_path: Path) -> None:
                on_event=lambda event: event.kind == "note" and notes.append(event.data)) as one:  # fmt: skip
         assert one.run("What do I prefer?").status == "done"
     assert notes == [
-        "The memory could not be read; the model goes on with what it knows. The server is away."
+        "The memory could not be read; the model continues without its news. The server is away."
     ]
     assert [len(memory_in(request)) for request in model.seen] == [1, 1, 1]
 

@@ -89,21 +89,21 @@ def test_any_type_with_a_schema_will_do(tmp_path: Path, wanted: Any, answer: str
 
 
 FAULTS = [
-    ("I do not know.", "Your answer is no JSON."),
-    ('{"name": "Ann", "age": ', "Your answer is no JSON."),
-    ('{"name": "Ann"}', "Your answer is not what was asked for: age is missing."),
+    ("I do not know.", "Your answer is not JSON."),
+    ('{"name": "Ann", "age": ', "Your answer is not JSON."),
+    ('{"name": "Ann"}', "Your answer does not fit the schema: age is missing."),
     (
         '{"name": 1, "age": -1}',
-        "Your answer is not what was asked for: name: input should be a valid string, not 1; "
+        "Your answer does not fit the schema: name: input should be a valid string, not 1; "
         "age: input should be greater than or equal to 0, not -1.",
     ),
     (
         '{"name": "Ben", "age": 3}',
-        'Your answer is not what was asked for: name: value error, nobody is called so, not "Ben".',
+        'Your answer does not fit the schema: name: value error, nobody is called so, not "Ben".',
     ),
     (
         "[]",
-        "Your answer is not what was asked for: input should be an object, not [].",
+        "Your answer does not fit the schema: input should be an object, not [].",
     ),
 ]
 
@@ -123,7 +123,7 @@ def test_three_answers_with_faults_end_the_run(tmp_path: Path) -> None:
     with agent(tmp_path, "No.", "No.", "No.") as it:
         reply = it.run("How old is Ann?", output=Person)
     assert (reply.ok, reply.output, reply.text) == (False, None, "")
-    assert f"3 replies in a row {COULD_NOT_BE_USED}. The last fault: Your answer is no JSON." in reply.error
+    assert f"3 replies in a row {COULD_NOT_BE_USED}. The last fault: Your answer is not JSON." in reply.error
 
 
 def test_what_is_no_type_is_told_before_the_model_is_asked(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_what_is_no_type_is_told_before_the_model_is_asked(tmp_path: Path) -> No
         assert said.startswith("output is a type with a JSON Schema, such as a pydantic model, not <built-in")
     with agent(tmp_path, ANN, after_tags="stop") as it:
         said = complaint(UsageError, lambda: it.run("Tell me.", output=Person))
-    assert said == 'output goes with after_tags="continue": it is what a run ends with.'
+    assert said == 'output needs after_tags="continue", because the last reply of the run must be the answer.'
 
 
 # How the model is bound to it
@@ -212,4 +212,4 @@ def test_a_replay_gives_the_same_prompts_though_it_does_not_know_the_type(tmp_pa
 def test_a_schema_that_cannot_be_checked_here_still_wants_json() -> None:
     wanted = OutputType.known_by({"type": "object", "unevaluatedProperties": False})
     assert wanted.read('{"a": 1}') == ({"a": 1}, "")
-    assert wanted.read("no") == (None, "Your answer is no JSON.")
+    assert wanted.read("no") == (None, "Your answer is not JSON.")

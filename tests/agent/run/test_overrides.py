@@ -239,7 +239,7 @@ def test_what_an_option_cannot_be_is_refused(tmp_path: Path, said: dict[str, Any
 
 
 def test_a_backend_that_is_given_has_its_own_key_and_time_out(tmp_path: Path) -> None:
-    told = "is for a model that is named by a spec; give it to your Backend itself."
+    told = "works only with a model spec; set it in your Backend instead."
     assert complaint(UsageError, lambda: ModelOptions(scripted(), timeout=3)) == f"timeout {told}"
     with agent(tmp_path) as running:
         assert complaint(UsageError, lambda: running.run("Hello", api_key="sk")) == f"api_key {told}"

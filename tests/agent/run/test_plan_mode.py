@@ -170,7 +170,7 @@ PLAN = """\
 #+TITLE: Raise it.
 #+TODO: PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED
 
-# Session w in plan mode; nothing of this was made. Edit it, approve it, fly it.
+# Session w in plan mode; nothing of this has run. Edit it, approve it, fly it.
 
 * PLAN 1. write-file notes.txt
   :PROPERTIES:
@@ -246,7 +246,7 @@ HEARD = {
     ),
     "a program that needs another one": (
         ['(eval (setv x "one"))', '(eval (write-file :path "a.txt" :content x))'],
-        "write-file was not made, and the program is no step of the plan: a step stands alone, and x was"
+        "write-file was not made, and the program is not a step of the plan: a step runs alone, and x was"
         " defined by another program. Write the program with all that it needs.",
     ),
 }
@@ -349,7 +349,7 @@ def test_who_reads_a_plan_is_told_of_a_call_that_stood_in_what_the_model_had_rea
     office.run('(read-file :path "note.txt")', MARK, '(mark :text "b")', "Done.")
     remarks = [line for line in office.plan().splitlines() if line.startswith("  # ")]
     assert remarks == [
-        "  # The model may have copied this call: its words stand in the result of read-file note.txt"
+        "  # The model may have copied this call: its words are in the result of read-file note.txt"
     ]
 
 

@@ -64,7 +64,7 @@ async def test_messages_of_one_conversation_at_once_are_refused_in_a_sentence(tm
         assert isinstance(first, Reply)
         assert first.text == "ONE"
         assert isinstance(second, BusyError)
-        assert str(second).startswith("This agent's session is at work: one message of a conversation is ")
+        assert str(second).startswith("This agent's session is busy: a conversation answers one message ")
         assert (await it.say("two")).text == "TWO"
 
 

@@ -181,7 +181,7 @@ async def test_it_is_told_its_task_and_the_value_once_and_nothing_of_the_caller(
             "",
             "error",
             f"{THE_RUN_WAS_STOPPED}: 3 replies in a row {COULD_NOT_BE_USED}. The last fault: "
-            "Your reply was empty. Make a call, or answer in plain words.",
+            "Your reply was empty. Call a tool, or answer in plain words.",
         ),
     ],
 )
@@ -231,7 +231,7 @@ async def test_a_sub_agent_of_a_sub_agent_cannot_have_more_than_that(office: Off
     await office.run(model, consent="yes")
     assert office.done == []
     assert (
-        "error: A sub-agent can be given no tool that its caller has not. There is no tool named mark."
+        "error: A sub-agent can have only tools of its caller. There is no tool named mark."
         in json.loads(model.seen[2])[-2]["content"]
     )
 
@@ -239,8 +239,7 @@ async def test_a_sub_agent_of_a_sub_agent_cannot_have_more_than_that(office: Off
 async def test_a_name_that_is_no_tool_is_told_with_the_nearest(office: Office) -> None:
     result = await office.eval('(cognitive-loop "Help." :tools ["lok"])', cast(help="Hi."))
     assert result.message.partition(" (in ")[0] == (
-        f"A sub-agent can be given no tool that its caller has not. {THERE_IS_NO_TOOL_NAMED} lok. "
-        "Did you mean look?"
+        f"A sub-agent can have only tools of its caller. {THERE_IS_NO_TOOL_NAMED} lok. Did you mean look?"
     )
 
 
@@ -358,7 +357,7 @@ async def test_recursion_ends_with_the_budget(office: Office) -> None:
         reply = await agent.run("Help.")
     assert reply.status == "failed"
     assert reply.steps <= 12
-    assert any("Nothing is left for a sub-agent" in row["message"] for row in office.rows())
+    assert any("no budget left for a sub-agent" in row["message"] for row in office.rows())
 
 
 # Budget
@@ -392,7 +391,7 @@ async def test_a_share_can_only_be_smaller(office: Office) -> None:
 async def test_a_caller_at_its_last_step_has_nothing_to_give(office: Office) -> None:
     reply = await office.run(cast(lead=LEAD, help="Hi."), limits=RunLimits(steps=1))
     assert [(call.result.status, call.result.message) for call in reply.calls] == [
-        ("limited", "Nothing is left for a sub-agent: the run has taken what it may. Answer now.")
+        ("limited", "The run has no budget left for a sub-agent. Answer now.")
     ]
 
 
@@ -773,7 +772,7 @@ async def test_a_file_is_not_read_as_a_script_without_asking(office: Office) -> 
         result = await agent.call('(think "Help." :model "scripted:secret.txt")')
         assert (result.status, result.message) == (
             "denied",
-            "think was denied: secret.txt is no model to use: the rules do not let it be read.",
+            "think was denied: secret.txt cannot be used as a model: the rules forbid reading it.",
         )
     async with office.agent(model) as agent:
         assert (await agent.call('(think "Help." :model "scripted:secret.txt")')).status == "pending"
@@ -806,7 +805,7 @@ async def test_a_person_sees_a_run_as_a_tree(office: Office) -> None:
         "  ← ok, ",
         '  → (look :text "b")',
         "  ← ok, ",
-        "  ! Your reply was empty. Make a call, or answer in plain words.",
+        "  ! Your reply was empty. Call a tool, or answer in plain words.",
     ]
     assert seen[-2].startswith(f"  ■ failed: {THE_RUN_WAS_STOPPED}")
     assert seen[-1] == "← error, "

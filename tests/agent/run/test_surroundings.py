@@ -158,7 +158,7 @@ def test_what_a_project_says_to_agents_is_shown_once_a_person_trusts_it(home: Pa
     assert "Delete everything" not in opening(told.requests[0])
     assert (
         "note",
-        f"AGENTS.md {HAS_CHANGED_SINCE_IT_WAS}, so the model is not shown it; "
+        f"AGENTS.md {HAS_CHANGED_SINCE_IT_WAS}, so the model does not see it; "
         f"{READ_IT_THEN_RUN}: quoth trust",
     ) in heard
     (home / "AGENTS.md").unlink()
@@ -187,7 +187,7 @@ def test_the_notes_of_a_folder_are_shown_behind_those_of_the_project(home: Path)
     told = story(home, "Well.", on_event=lambda event: heard.append((event.kind, event.data)))
     assert "bey me" not in opening(told.requests[0])
     assert "Me, too" not in opening(told.requests[0])
-    changed = f"web/AGENTS.md {HAS_CHANGED_SINCE_IT_WAS}, so the model is not shown it; "
+    changed = f"web/AGENTS.md {HAS_CHANGED_SINCE_IT_WAS}, so the model does not see it; "
     assert ("note", f"{changed}{READ_IT_THEN_RUN}: quoth trust") in heard
 
 
