@@ -36,6 +36,7 @@ from quoth.tools.registry.arguments import built
 from quoth.tools.registry.code_version import place_of_function
 from quoth.tools.registry.define import OPTIONS, current_table, define_tool, registering_in
 from quoth.tools.registry.json_type import HINT, KNOWN
+from quoth.tools.registry.param_types import UNIONS, unwrapped
 from quoth.tools.registry.parameters import (
     KEYS,
     REQUIRED,
@@ -59,6 +60,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 BOUNDING = ("pydantic", "annotated_types")  # whose notes in an annotation bound a value
+CHECKING = "__get_pydantic_core_schema__"  # what other notes have that do
 GIVEN = {"ctx": "ToolContext", "call": "Call"}  # parameters that the door fills, and their types
 
 
@@ -432,26 +434,42 @@ def _spec(tool: str, param: inspect.Parameter, hints: Mapping[str, Any], doc: st
     for given, kind in GIVEN.items():
         if is_ours(getattr(hint, "__module__", "")) and getattr(hint, "__name__", "") == kind:
             raise DefinitionError(f"{where}: the {kind} is given to the parameter named {given}.")
-    role, outside, wire = "", False, ""
-    if typing.get_origin(hint) is typing.Annotated:
-        hint, *notes = typing.get_args(hint)
-        wire = next((str(note) for note in notes if isinstance(note, Wire)), "")
-        notes = [note for note in notes if not isinstance(note, Wire)]
-        said_here = (note if isinstance(note, str) else getattr(note, "description", None) for note in notes)
-        role = role_of(notes)
-        outside = any(isinstance(note, Outside) for note in notes)
-        doc = next(filter(None, said_here), doc)
-        bounds = [note for note in notes if type(note).__module__.partition(".")[0] in BOUNDING]
-        hint = typing.Annotated[(hint, *bounds)] if bounds else hint
+    default = REQUIRED if param.default is param.empty else param.default
+    return {**_noted_spec(hint, doc), "default": default}
+
+
+def _noted_spec(hint: Any, doc: str) -> dict[str, Any]:
+    """The spec of a parameter by its annotation: its type, and what the notes say."""
+    kind, notes = _type_and_notes(hint)
+    told = (note if isinstance(note, str) else getattr(note, "description", None) for note in notes)
+    wire = next((str(note) for note in notes if isinstance(note, Wire)), "")
     return {
-        "type": hint,
-        "doc": str(doc),
-        "default": REQUIRED if param.default is param.empty else param.default,
-        "secret": isinstance(doc, Secret),
-        "role": role,
-        "outside": outside,
+        "type": kind,
+        "doc": next((str(text) for text in told if text and not isinstance(text, Wire)), doc),
+        "secret": any(isinstance(note, Secret) for note in notes),
+        "role": role_of(notes),
+        "outside": any(isinstance(note, Outside) for note in notes),
         "wire": wire,
     }
+
+
+def _type_and_notes(hint: Any) -> tuple[Any, list[Any]]:
+    """A type with its bounds, and all notes on it, on what it is another name for, and on members of a
+    union."""
+    notes, found = list[Any](), list[Any]()
+    while (inner := unwrapped(hint)) is not hint:
+        notes += getattr(hint, "__metadata__", ())
+        hint = inner
+    if typing.get_origin(hint) in UNIONS:
+        members = [_type_and_notes(arg) for arg in typing.get_args(hint)]
+        hint = typing.Union[tuple(kind for kind, _ in members)]  # noqa: UP007
+        found = [note for _, more in members for note in more if isinstance(note, str)]
+    bounds = [note for note in notes if _bounds(note)]
+    return typing.Annotated[(hint, *bounds)] if bounds else hint, [*notes, *found]
+
+
+def _bounds(note: object) -> bool:
+    return type(note).__module__.partition(".")[0] in BOUNDING or hasattr(note, CHECKING)
 
 
 # Examples
@@ -559,12 +577,12 @@ def _field_spec(field: FieldInfo, doc: str) -> dict[str, Any]:
     hint: Any = field.annotation
     if field.metadata:
         hint = typing.Annotated[(hint, *field.metadata)]
+    spec = _noted_spec(hint, doc)
     default = (
         REQUIRED if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
     )
-    role = role_of(field.metadata)
-    doc = field.description or doc
-    return {"type": hint, "doc": doc, "default": default, "role": role, "wire": field.alias or ""}
+    said = {"doc": field.description or spec["doc"], "wire": field.alias or spec["wire"]}
+    return {**spec, **said, "default": default}
 
 
 def _body(

@@ -45,6 +45,10 @@ class WorkspacePath(str):
         return {"type": "string", "format": "workspace-path"}
 
 
+class Mark(str):
+    """A note in an annotation by which a parameter is more than its type says (parameters.py)."""
+
+
 def written(path: str | Path) -> str:
     """The path as it was originally written, for a sentence: a line feed in it is an escape."""
     return file_name(path.written if isinstance(path, WorkspacePath) else str(path))
@@ -149,17 +153,22 @@ def stock_type(name: str, known: Mapping[str, Any]) -> Any:
 def unnamed(hint: Any) -> Any:
     """The type without names and words for it: of a NewType what it is made of, of one that is Annotated with
     texts alone that type; an object is any value."""
-    while True:
-        if isinstance(hint, typing.NewType):
-            hint = hint.__supertype__
-        elif type(hint).__name__ == "TypeAliasType":
-            hint = hint.__value__
-        elif typing.get_origin(hint) is typing.Annotated and all(
-            isinstance(note, str) for note in hint.__metadata__
+    while (inner := unwrapped(hint)) is not hint:
+        if any(
+            isinstance(note, Mark) or not isinstance(note, str) for note in getattr(hint, "__metadata__", ())
         ):
-            hint = hint.__origin__
-        else:
-            return Any if hint is object else hint
+            return hint
+        hint = inner
+    return Any if hint is object else hint
+
+
+def unwrapped(hint: Any) -> Any:
+    """What a type is another name for, or is annotated; any other type itself."""
+    if isinstance(hint, typing.NewType):
+        return hint.__supertype__
+    if type(hint).__name__ == "TypeAliasType":
+        return hint.__value__
+    return hint.__origin__ if typing.get_origin(hint) is typing.Annotated else hint
 
 
 # Types as plain data

@@ -19,6 +19,7 @@ from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
 from quoth.tools.registry.param_types import (
     PLAIN,
+    Mark,
     WorkspacePath,
     has_form,
     has_paths,
@@ -65,27 +66,31 @@ class _Required:
 REQUIRED: Final = _Required()
 
 
-class Secret(str):
-    """The doc of a secret parameter, for tools written in Python: ``Annotated[str, Secret("The key")]``."""
+class Secret(Mark):
+    """The doc of a secret parameter, for tools written in Python: ``Annotated[str, Secret("The key")]``. A
+    part of a type that has it makes the whole parameter a secret."""
+
+    def __get_pydantic_json_schema__(self, core: Any, handler: Any) -> Any:
+        return {**handler(core), "writeOnly": True}
 
 
-class Destination(str):
+class Destination(Mark):
     """The doc of a parameter that says where something goes: ``Annotated[str, Destination("To whom")]``."""
 
     role = "destination"
 
 
-class Content(str):
+class Content(Mark):
     """The doc of a parameter that is no destination, whatever its name: ``Annotated[str, Content("T")]``."""
 
     role = "content"
 
 
-class Wire(str):
+class Wire(Mark):
     """The name of a parameter in JSON, where it is not ours: ``Annotated[int, Wire("maxResults")]``."""
 
 
-class Outside(str):
+class Outside(Mark):
     """The doc of a path that may lead out of the workspace: ``Annotated[WorkspacePath, Outside("File")]``."""
 
 

@@ -7,6 +7,7 @@ long as Python to start. Must not know parameters or tools.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import typing
 from collections.abc import Iterator, Mapping
@@ -14,14 +15,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import SchemaValidator, core_schema, to_json
+from typing_extensions import is_typeddict
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.json_type import BOUND_PATHS, HINT, PATHS, inline, nodes, with_texts
+from quoth.tools.registry.param_types import Mark, unnamed
 from quoth.tools.registry.values import plain
 from quoth.tools.text import short
 
@@ -78,7 +81,7 @@ def _closed(core: Any, schema: JsonSchemaValue) -> JsonSchemaValue:
 
 def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
     """The JSON Schema of a type, inline. Raises DefinitionError, which names the type, and the field that it
-    is in, where it has none."""
+    is in, where it has none, and the mark in it that only a parameter has."""
     try:
         schema = inline(_schema(hint, mode))
     except _NO_SCHEMA as error:
@@ -95,6 +98,11 @@ def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
         raise DefinitionError(f"values of type {name}{place} cannot be written as JSON; {HINT}.") from None
     if any(node.get("format") in BOUND_PATHS for node in nodes(schema)):
         raise DefinitionError("a path has no bounds of its own; check it in the guard.")
+    for place, mark in _marks(hint) if mode == "validation" else ():
+        raise DefinitionError(
+            f"{mark}{place} is a part of the type; only a whole parameter has such a mark, as in "
+            f'Annotated[str, {mark}("…")].'
+        )
     if mode == "validation" and (found := [node for node in _deep(schema) if _is_judged(node)]):
         seen = [*map(id, nodes(schema))]
         why = "" if all(id(node) in seen for node in found) else "of a pattern or within a text"
@@ -161,19 +169,45 @@ def _schema(hint: Any, mode: Mode) -> dict[str, Any]:
 
 def _without_schema(hint: Any, mode: Mode, place: str = "") -> tuple[str, Any]:
     """The innermost type without a JSON Schema in a type that has none, and the field that it is in."""
-    inner = [(place, arg) for arg in typing.get_args(hint) if not isinstance(arg, list)]
-    if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "__annotations__")):
-        try:
-            fields = typing.get_type_hints(hint, include_extras=True)
-        except (NameError, TypeError):
-            fields = {}
-        inner += [(f" (the field {name} of {hint.__name__})", kind) for name, kind in fields.items()]
-    for where, kind in inner:
+    for where, kind in _parts(hint, place):
         try:
             _schema(kind, mode)
         except _NO_SCHEMA:
             return _without_schema(kind, mode, where)
     return place, hint
+
+
+def _parts(hint: Any, place: str) -> Iterator[tuple[str, Any]]:
+    """The types in a type, and what is noted on it, each with the field that it is in."""
+    hint = unnamed(hint)
+    yield from ((place, arg) for arg in typing.get_args(hint) if not isinstance(arg, list))
+    for name, kind in _fields(hint):
+        yield f" (the field {name} of {hint.__name__})", kind
+
+
+def _fields(hint: Any) -> Iterator[tuple[str, Any]]:
+    """The fields of a class with their types; none of any other type."""
+    if not isinstance(hint, type):
+        return
+    if issubclass(hint, BaseModel):
+        for name, info in hint.model_fields.items() if hint.__pydantic_complete__ else ():
+            yield (
+                name,
+                typing.Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation,
+            )
+    elif dataclasses.is_dataclass(hint) or is_typeddict(hint) or issubclass(hint, tuple):
+        with contextlib.suppress(NameError, TypeError):
+            yield from typing.get_type_hints(hint, include_extras=True).items()
+
+
+def _marks(hint: Any, place: str = "", within: tuple[Any, ...] = ()) -> Iterator[tuple[str, str]]:
+    """The marks in a type that only a whole parameter can have, each with the field that it is in."""
+    for where, part in _parts(hint, place):
+        if isinstance(part, Mark):
+            if not hasattr(part, "__get_pydantic_json_schema__"):
+                yield where, type(part).__name__
+        elif not any(part is one for one in within):
+            yield from _marks(part, where, (*within, part))
 
 
 _NO_SCHEMAS = ("default", "metadata", "expected", "serialization", "config")
