@@ -1,7 +1,6 @@
 """Moves the sessions and the memory of a subfolder's store to that of its project: quoth sessions --adopt.
 
-Knows both stores; it must not know how a project is found. All is copied before the old file is put aside: a
-command that was interrupted can be run again.
+Everything is copied before the old file is renamed, so an interrupted command can be run again.
 """
 
 from __future__ import annotations
@@ -19,11 +18,12 @@ from quoth.tools.storage.database import BESIDE, Store
 from quoth.tools.storage.file_lock import not_in_use
 from quoth.tools.text import number_of
 
-NAMED = 5  # names that a sentence gives
+NAMED = 5  # maximum number of names in a message
 
 
 class Adopted(NamedTuple):
-    """What was moved, and where the rest of the old store is: its audit, and what its files held before."""
+    """The moved sessions and blocks, and the path of the old store, which keeps the audit and the earlier
+    contents of files."""
 
     sessions: int
     blocks: int
@@ -31,8 +31,8 @@ class Adopted(NamedTuple):
 
 
 async def adopt(old: Path, new: Path, user: str) -> Adopted:
-    """Move all sessions and blocks. Raises UsageError where something waits, is in use, or has a name that is
-    taken; then nothing is moved."""
+    """Move all sessions and blocks. Raises UsageError, and moves nothing, if a session waits or is in use, or
+    a name is taken."""
     with not_in_use(old):
         source, target = Store(old), Store(new)
         try:
@@ -112,11 +112,11 @@ def _copy(source: Store, target: Store, session: str) -> None:
 
 
 def _put_aside(old: Path) -> Path:
-    """Rename the old store, which is no store of the subfolder's then; its new path."""
+    """Rename the old store, so that the subfolder no longer has one. Returns its new path."""
     number = 1
     while (kept := old.with_name(f"{old.stem}.adopted-{number}")).exists():
         number += 1
-    for end in (*BESIDE, ""):  # the file itself last: until then it is said again
+    for end in (*BESIDE, ""):  # the file itself last, so that an interrupted command finds it again
         beside = old.with_name(f"{old.name}{end}")
         if beside.exists():
             beside.rename(f"{kept}{end}")

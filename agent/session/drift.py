@@ -1,7 +1,7 @@
-"""What has changed between two openings of a session: its tools, their files, its policy, its memory.
+"""The changes between two openings of a session: its tools, their files, its policy, its memory.
 
-Knows the data of an opening (``given`` in agent/run/host.py); it must not know transcripts, doors or
-terminals. The person and the model are told of every tool that has changed or vanished.
+An opening is the data of ``given`` in agent/run/host.py. The person and the model get notice of every tool
+that has changed or vanished.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ MANY = 300  # tools
 @dataclass(frozen=True)
 class ToolDrift:
     """The changed, vanished and new tools by name, sorted; whether the policy changed; missing tool files;
-    the memory."""
+    the change of the memory."""
 
     changed: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
     policy: bool = False
     files: tuple[str, ...] = ()
-    memory: tuple[str, str] = ("", "")  # which it was and is; empty: that of the workspace
+    memory: tuple[str, str] = ("", "")  # its kinds then and now; empty: the workspace's
 
     def __iter__(self) -> Iterator[str]:
         """One sentence for each, for a person."""
@@ -42,15 +42,15 @@ class ToolDrift:
             yield f"The memory is {now}; then it was {then}.{again}"
 
     def told(self, table: ToolTable) -> str:
-        """The sentences that the model needs to go on, of the tools that ``table`` does not hide; empty if
-        these are what they were."""
+        """The message for the model about changed tools, without tools that ``table`` hides; empty if none
+        changed."""
         parts = []
         if changed := [name for name in self.changed if name not in table.hidden]:
             called = ", ".join(table.get(name).signature() for name in changed)
             parts.append(f"These tools have changed since you saw them; they are called as {called}.")
         if vanished := [name for name in self.vanished if name not in table.hidden]:
             parts.append(f"These tools are gone and cannot be called any more: {', '.join(vanished)}.")
-        # Those that ship are new with a new version of quoth; a conversation from before it does without.
+        # New built-in tools come with a new version of quoth; an older conversation does not need them.
         new = [table.get(name) for name in self.new if name in table and name not in table.hidden]
         if made := [f"{one.signature()}: {one.description}" for one in new if one.shown and not one.ships]:
             parts.append(f"These tools are new: {'; '.join(made)}")
@@ -58,8 +58,8 @@ class ToolDrift:
 
 
 def told_versions(tools: Iterable[CognitiveTool]) -> dict[str, str] | str:
-    """The versions of tools that are here, as an opening tells them; of thousands a line each, which is
-    written and read much faster."""
+    """The versions of local tools for an opening: a dictionary, or for thousands of tools a text with one
+    line each, which is written and read much faster."""
     versions = {tool.name: tool.outline for tool in tools}
     if len(versions) <= MANY:
         return versions
@@ -67,7 +67,7 @@ def told_versions(tools: Iterable[CognitiveTool]) -> dict[str, str] | str:
 
 
 def versions_of(given: Mapping[str, Any]) -> dict[str, str]:
-    """The version of each tool of an opening, those of remote ones too."""
+    """The version of each tool of an opening, including remote tools."""
     found: dict[str, str] = {}
     for told in (given.get("versions") or {}, given.get("remote-versions") or ""):
         if isinstance(told, str):

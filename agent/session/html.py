@@ -1,7 +1,6 @@
-"""A session as one HTML page: a tree of what happened, with durations, verdicts and tokens.
+"""A session as one HTML page: a tree of its events, with durations, verdicts and tokens.
 
-Knows events and rows of the audit, not where either is stored. The page holds no script and loads nothing;
-whatever a model, a tool or a person said stands in it as escaped text.
+The page contains no script and loads nothing; all words of models, tools and people are escaped text.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from quoth.tools.history.event import Event
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 
-Rows = Mapping[str, Mapping[str, Any]]  # of the audit, by the id of their call
+Rows = Mapping[str, Mapping[str, Any]]  # audit rows by the id of their call
 VERDICTS = ("policy", "rule", "guard", "gate", "consent")
 WAYS = ("input", "output")
 TITLE_CHARS = 110
-OPEN_CHARS = 2000  # a longer text is folded
+OPEN_CHARS = 2000  # longer texts are folded
 STYLE = """
 :root{color-scheme:light dark}
 body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}
@@ -52,7 +51,7 @@ HEAD = """<!DOCTYPE html>
 
 
 def as_html(events: Sequence[Event], session: str, rows: Rows) -> Iterator[str]:
-    """The pieces of the page. ``rows`` tell verdicts and durations; what has none is shown without."""
+    """The pieces of the page. ``rows`` have the verdicts and durations; an event without a row has none."""
     yield HEAD.format(name=escape(session), style=STYLE)
     yield _summary(events)
     yield from _Page(rows).nodes(tree(events))
@@ -68,14 +67,14 @@ def _summary(events: Sequence[Event]) -> str:
         "runs": str(sum(one.kind == "stimulus" and "/" not in one.run for one in events)),
         "replies": str(len(replies)),
         "calls": str(len(calls)),
-        "tokens": f"{tokens[0]:,} in, {tokens[1]:,} out" if any(tokens) else "not told",
+        "tokens": f"{tokens[0]:,} in, {tokens[1]:,} out" if any(tokens) else "not reported",
     }
     cells = "".join(f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in told.items())
     return f"<table>{cells}</table>\n"
 
 
 class _Page:
-    """Draws the nodes of the tree; the bar of a call is as long as its share of the longest call."""
+    """Draws the nodes of the tree. The bar of a call shows its duration relative to the longest call."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
@@ -90,7 +89,7 @@ class _Page:
             yield from self.nodes(node.inside)
 
     def _call(self, node: Node) -> Iterator[str]:
-        """A call: its form and result, who judged it, and what happened inside it."""
+        """A call: its form and result, its verdicts, and the events inside it."""
         event = node.event
         results = [one for one in node.inside if one.event.kind == "receipt" and one.event.key == event.key]
         status = results[-1].event.status if results else "no result"
@@ -118,7 +117,7 @@ class _Page:
 
 
 def _reply(event: Event) -> str:
-    """The tokens of a reply, and its words where they are more than the calls that follow."""
+    """The tokens of a reply, and its words unless it consists only of calls."""
     usage = event.said.get("usage", {})
     told = [f"{usage[f'{way}_tokens']:,} tokens {way}" for way in WAYS if f"{way}_tokens" in usage]
     told += [f"{usage['seconds']:.1f} s"] if usage.get("seconds") else []
@@ -126,7 +125,7 @@ def _reply(event: Event) -> str:
 
 
 def _leaf(event: Event, more: str = "") -> str:
-    """An event that is no call; empty where its words stand elsewhere."""
+    """An event that is not a call; empty if its words are shown elsewhere."""
     sign, text = event_text(event)
     if (not sign and not more) or event.kind in QUIET:
         return ""

@@ -1,7 +1,5 @@
-"""The sessions of a workspace: lists them, tells which are unfinished, and finds the one that a person means.
-
-Knows transcripts; it must not know agents, doors or models.
-"""
+"""The sessions of a workspace: lists them, finds the unfinished ones, and finds the one that a person
+means."""
 
 from __future__ import annotations
 
@@ -31,9 +29,9 @@ T = TypeVar("T")
 
 
 class Summary(NamedTuple):
-    """A session in one line. ``status`` is that of its last run or flight, ``running`` or ``broken off`` if
-    that has no end, or ``calls`` if there is none; ``first`` and ``last`` are times in UTC; ``task`` is the
-    first task."""
+    """A session in one line. ``status`` is the status of its last run or flight, ``running`` or ``broken
+    off`` if that has no end, or ``calls`` if there is none; ``first`` and ``last`` are times in UTC; ``task``
+    is the first task."""
 
     id: str
     users: tuple[str, ...]
@@ -45,14 +43,14 @@ class Summary(NamedTuple):
     status: str
     task: str
     model: str
-    waits: int  # requests, calls and runs that are unfinished
+    waits: int  # the number of unfinished requests, calls and runs
 
     def to_json(self) -> dict[str, Any]:
         return {**self._asdict(), "users": list(self.users)}
 
 
 class Readable(Transcript):
-    """Transcripts without their unreadable events. ``unread`` has a sentence for each of those."""
+    """Transcripts without their unreadable events. ``unread`` has a sentence for each unreadable event."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         super().__init__(store)
@@ -70,8 +68,8 @@ class Readable(Transcript):
         return event if event is not None and self._is_read(event) else None
 
     def _is_read(self, event: Event) -> bool:
-        """Whether an event can be read; what is wrong with one is noted."""
-        from quoth.agent.session.render import fault_of  # here: an agent that makes one call shows no session
+        """Whether an event can be read; if not, its fault is noted."""
+        from quoth.agent.session.render import fault_of  # here: an agent for one call shows no session
         from quoth.tools.history.transfer import NEEDED
 
         fault = fault_of(event, NEEDED.get(event.kind, ()))
@@ -135,8 +133,8 @@ def users_of(transcript: Transcript, session: str) -> list[str]:
 
 
 def find_session(store: Store | None, wanted: str) -> str:
-    """The session with this id, or the only one whose id begins so. Raises UsageError with the nearest."""
-    wanted = encodable(wanted)  # a command line may hold bytes that are no text
+    """The session with this id, or the only one with this prefix. Raises UsageError with the nearest name."""
+    wanted = encodable(wanted)  # a command line may contain bytes that are not UTF-8
     if _is_there(store, wanted):
         return wanted
     names = _names(store)
@@ -159,7 +157,7 @@ def _is_there(store: Store | None, session: str) -> bool:
 
 
 def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
-    """The session that ``wanted`` names, and, for ``ID.N``, the place of the event. Raises UsageError."""
+    """The session that ``wanted`` names, and for ``ID.N`` the number of the event. Raises UsageError."""
     wanted = encodable(wanted)
     session, dot, place = wanted.rpartition(".")
     if _is_there(store, wanted) or not (dot and session and place.isdecimal()):
@@ -168,15 +166,15 @@ def find_event(store: Store | None, wanted: str) -> tuple[str, int | None]:
 
 
 def place_in(digits: str) -> int:
-    """The number that the digits spell; of absurdly many only the first, a number that no event has."""
+    """The number in the digits. Of too many digits only the first are read: no event has such a number."""
     return int(digits.lstrip("0")[:PLACE_DIGITS] or 0)
 
 
-# Taking elsewhere
+# Fork and import
 
 
 def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str, int]:
-    """Copy the first ``at`` events of a session, or all, to a new one; its id and their number."""
+    """Copy the first ``at`` events of a session, or all, to a new one. Returns its id and their number."""
     from quoth.tools.history.transfer import copy_session, copy_texts  # here: few agents copy a session
 
     transcript = Transcript(lambda: store)
@@ -195,25 +193,25 @@ def fork_session(store: Store, session: str, at: int | None = None) -> tuple[str
         copy_session(store, events, new)
         opening = transcript.add(new, "session", {**given, "from": {"session": session, "at": count}})
         if opened and opened[-1].seq <= foreign:
-            foreign = opening  # it says again what was chosen elsewhere
+            foreign = opening  # it repeats settings from elsewhere
         if foreign:
             transcript.mark_imported(new, foreign)
         copy_texts(store, session, new)
-    if at is None:  # what they were at an earlier place nobody knows any more
+    if at is None:  # the values at an earlier event are not recorded
         for user in users_of(transcript, session):
             _copy_values(StoreSnapshots(lambda: store), session, new, user)
     return new, count
 
 
 def _copy_values(snapshots: StoreSnapshots, session: str, new: str, user: str) -> None:
-    """The values that the programs of a session have left for the next ones."""
-    with contextlib.suppress(SnapshotError):  # whoever needs them is told that they were changed
+    """Copy the values that the programs of a session keep for later programs."""
+    with contextlib.suppress(SnapshotError):  # a program that needs them reports that they were changed
         if (kept := snapshots.values(session, user)) is not None:
             snapshots.keep_values(new, user, kept._replace(generation=""))()
 
 
 def import_session(store: Store, session: str, events: Sequence[Event]) -> bool:
-    """Store a session that was read from a file; False if it is stored already. Raises UsageError if another
+    """Store a session that was read from a file; false if it is already stored. Raises UsageError if another
     session has its id."""
     from quoth.tools.history.transfer import copy_session  # here: few agents copy a session
 
@@ -222,7 +220,7 @@ def import_session(store: Store, session: str, events: Sequence[Event]) -> bool:
     if known and known == [event.digest for event in events]:
         return False
     if known:
-        raise UsageError(f"There is another session {session} already; give this one an id: --as ID")
+        raise UsageError(f"Another session is named {session}; give this one an id: --as ID")
     with store.transaction():
         copy_session(store, events, session)
         transcript.mark_imported(session, len(events))
@@ -235,8 +233,8 @@ def new_session() -> str:
 
 
 def session_of_chat(chat: str) -> str:
-    """The session of a chat: one word, and a different one for each chat, also where its maker looks for a
-    name that gives another's."""
+    """The session of a chat: one word, different for each chat. The digest in it prevents deliberate
+    collisions."""
     if re.fullmatch(r"\w{1,40}", chat, re.ASCII):
         return f"chat-{chat}"
     word = re.sub(r"\W+", "-", chat, flags=re.ASCII)[:40].strip("-")
@@ -244,7 +242,7 @@ def session_of_chat(chat: str) -> str:
 
 
 def unfinished_sessions(store: Store) -> list[tuple[str, str]]:
-    """The session and user of all that waits or was broken off, each once, the latest session last."""
+    """The session and user of all work that waits or was broken off, each once, the latest session last."""
     found: list[tuple[str, str]] = []
     for name in Outline(lambda: store).waiting():
         found += read_leniently(store, lambda transcript, name=name: _unfinished(transcript, name))  # type: ignore[misc]
@@ -263,10 +261,10 @@ def _unfinished(transcript: Transcript, session: str) -> list[tuple[str, str]]:
     ]
 
 
-# The session that a command takes where none is named: the latest one of its user, and not a chat's.
+# The default session of a command: the latest one of its user, except chats.
 #
 # Every command, the REPL, the Python API and Emacs (through the commands) ask here. A worker opens no
-# session, so nothing that it leaves in a store counts as one. Knows transcripts; it must not know commands.
+# session, so its rows in a store do not count as one.
 
 
 Having = Literal["work", "run", "writes", "waits"]
@@ -277,7 +275,7 @@ WORDS: Final[dict[Having, str]] = {
     "writes": "that has written a file",
     "waits": "in which something waits",
 }
-# What each command that takes a session by default needs of it.
+# The contents that each command with a default session needs in it.
 NEEDS: Final[dict[str, Having]] = {
     "log": "work",
     "replay": "work",
@@ -291,8 +289,8 @@ LAST: Final = "~"  # after every time
 
 
 class Listing(NamedTuple):
-    """The listed sessions, the latest last; the number of all that would be listed; and for those that a
-    command would take, the names of these commands."""
+    """The listed sessions, the latest last; the total number; and for the default sessions of commands, the
+    names of these commands."""
 
     rows: list[SessionRow]
     total: int
@@ -300,7 +298,7 @@ class Listing(NamedTuple):
 
 
 def latest_session(store: Store | None, user: str, having: Having) -> str:
-    """The id of the user's latest session with this. Raises UsageError when there is none."""
+    """The id of the user's latest session that has ``having``. Raises UsageError if there is none."""
     if store is None or not Outline(lambda: store).sessions(1):
         raise UsageError("There is no session in this workspace.")
     if found := _latest(store, user, having):
@@ -311,12 +309,12 @@ def latest_session(store: Store | None, user: str, having: Having) -> str:
 
 
 def taken(session: str, user: str, having: Having) -> str:
-    """The sentence that reports which session was taken."""
+    """The sentence that names the chosen session."""
     return f"Session {session}: the latest of {user} {WORDS[having]}."
 
 
 def waiting_sessions(store: Store, user: str) -> list[str]:
-    """The user's sessions in which something waits or was broken off, the latest last."""
+    """The user's sessions with work that waits or was broken off, the latest last."""
     found = [session for session, whose in unfinished_sessions(store) if whose == user]
     return [session for session in found if _owned(store, session, user)]
 
@@ -334,7 +332,7 @@ def waiting_flight(store: Store, user: str) -> str:
 
 
 def listed(store: Store | None, user: str, last: int | None, *, every: bool, others: bool) -> Listing:
-    """The sessions to list, at most ``last``. With ``others`` also those that a command would take."""
+    """The sessions to list, at most ``last``. ``others`` adds the default sessions of commands."""
     if store is None:
         return Listing([], 0, {})
     outline = Outline(lambda: store)
@@ -349,7 +347,7 @@ def listed(store: Store | None, user: str, last: int | None, *, every: bool, oth
 
 
 def _latest(store: Store, user: str, having: Having) -> str:
-    """The id of the user's latest session with this; empty if there is none."""
+    """The id of the user's latest session that has ``having``; empty if there is none."""
     if having == "waits":
         return next(reversed(waiting_sessions(store, user)), "")
     best = ("", "")
@@ -362,8 +360,8 @@ def _latest(store: Store, user: str, having: Having) -> str:
 
 
 def _owned(store: Store, session: str, user: str) -> str:
-    """The time of the user's last act in a session; LAST if they are its only user, and empty if the session
-    is not theirs or is a chat's."""
+    """The time of the user's last act in a session; LAST if the session has no other user, and empty if it is
+    not the user's or belongs to a chat."""
     return read_leniently(store, lambda transcript: _last_act(transcript, session, user))
 
 
@@ -384,17 +382,15 @@ def _last_act(transcript: Transcript, session: str, user: str) -> str:
     return max(acts)
 
 
-# Which sessions of a store nobody needs any more, and their removal: the policy of ``quoth gc``.
-#
-# Knows transcripts and locks; it must not know who is asked, nor how it is printed.
+# The old sessions of a store and their removal: the policy of ``quoth gc``.
 
 
 POLICY: Final = (
-    "Removed are sessions that have ended, with nothing in them that waits, was broken off or is flown, and"
-    " without an event since {}: their transcripts, receipts, long texts, suspended programs and what files"
-    " held before; and lock files as old. The audit stays."
+    "Removes each session without an event since {}, unless work in it waits, was broken off or is in flight:"
+    " its transcript, receipts, long texts, suspended programs and kept versions of files; also lock files of"
+    " that age. The audit stays."
 )
-BATCH: Final = 200  # sessions that are removed in one transaction
+BATCH: Final = 200  # sessions in one transaction
 
 
 def old_sessions(store: Store, before: str) -> list[SessionRow]:
@@ -405,14 +401,14 @@ def old_sessions(store: Store, before: str) -> list[SessionRow]:
 
 
 def _is_old(store: Store, session: str, before: str) -> bool:
-    """Whether a session still has only old events, and nothing in it waits."""
+    """Whether a session has only old events, and nothing in it waits."""
     ((last,),) = store.execute("SELECT max(at) FROM events WHERE session = ?", (session,))
     return bool(last) and last < before and not read_leniently(store, partial(waiting, session=session))
 
 
 def remove_sessions(store: Store, names: Sequence[str], before: str) -> list[str]:
-    """Remove sessions, and what was left of others; returns those that are gone. One that is in use
-    now, or was gone on with since, stays."""
+    """Remove sessions, and remains of others. Returns the removed ones. A session that is in use, or was
+    continued since, stays."""
     transcript = Transcript(lambda: store)
     gone: list[str] = []
     for start in range(0, len(names), BATCH):

@@ -1,7 +1,6 @@
 """Lift: makes one Lisp program of the successful calls of a session, for ``quoth eval`` to run.
 
-Knows transcripts and the form of programs; it calls nothing and knows no agent. The program passes the same
-check as any other (tools/program/compiler.py), and its calls pass the same door.
+The program passes the same check as any other (tools/program/compiler.py), and its calls pass the same door.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _KNOWN = {*dir(builtins), *keyword.kwlist, *PURE_MACROS, *instead("refused"), *P
 
 @dataclass(frozen=True)
 class Lifted:
-    """A lifted program: the name of its function, and the number of its calls."""
+    """An extracted program: the name of its function, and the number of its calls."""
 
     session: str
     runs: tuple[str, ...]
@@ -65,39 +64,40 @@ class Lifted:
 
 @dataclass
 class _MadeCall:
-    """A successful call: its key within the session, its form and its value."""
+    """A successful call: its key in the session, its form and its value."""
 
     key: str
     form: CallForm
     value: Any
-    handed: bool = False  # whether a later call takes its value
-    variable: str = ""  # that it is kept in then
+    handed: bool = False  # whether a later call uses its value
+    variable: str = ""  # the variable of that value
 
     @property
     def code(self) -> str | None:
-        """The text of the program, of a call of ``eval``."""
+        """The text of the program in a call of ``eval``; None for other calls."""
         program = self.form.args.get("form")
         return str(program) if self.form.tool == EVAL and isinstance(program, str) else None
 
 
 class _Parameter(NamedTuple):
     name: str
-    default: Any = None  # of a secret
+    default: Any = None  # None for a secret
 
 
 def lifted(
     session: str, events: Sequence[Event], run: str | None = None, words: Mapping[str, Set[str]] = _NO_WORDS
 ) -> Lifted | None:
     """The successful calls of a session, or of one run, as a program: a function and a call of it. None if
-    there is no such call. Raises UsageError for an unknown run.
+    there is none. Raises UsageError for an unknown run.
 
-    - Dry runs are left out, and calls that were answered by an earlier result; a call that a person changed
-      is used as changed. Calls made inside programs and sub-agents are part of the outer call, unless that
-      still runs or waits: then those that have ended are calls of the session.
+    - Dry runs and calls answered by an earlier result are left out. A call that a person changed is used in
+      its changed form. Calls inside programs and sub-agents are part of the outer call; if the outer call
+      still runs or waits, its finished inner calls are used.
     - A program given to ``eval`` is inserted unchanged, with its comments.
     - A text or number in an argument becomes a parameter, with its value as the default, if the task mentions
       it (as a whole word) or if it occurs more than once. It is named after the first argument that has it.
-      What an argument with choices says is none; ``words`` names those arguments of each tool.
+      The value of an argument with choices never becomes a parameter; ``words`` names these arguments of each
+      tool.
     - A text, list or dictionary that an earlier call returned, and that equals an argument of a later one, is
       passed on in a variable, unless the task mentions it.
     - A declared secret is not in the program: it becomes a parameter without a default."""
@@ -115,7 +115,7 @@ def lifted(
 
 
 def _calls(events: Sequence[Event]) -> Iterator[_MadeCall]:
-    """The successful calls, in the order in which they were first made."""
+    """The successful calls, in the order of their first runs."""
     begun: dict[str, Event] = {}
     ended: dict[str, Event] = {}
     for event in events:
@@ -147,11 +147,11 @@ class _Writer:
     tasks: list[str]
     tools: set[str]
     words: Mapping[str, Set[str]]  # the arguments of each tool that have choices
-    parameters: dict[Any, _Parameter] = field(default_factory=dict)  # by what they stand for
-    first: dict[Any, int] = field(default_factory=dict)  # the place of the call that first returned a value
-    numbers: Counter[str] = field(default_factory=Counter)  # how many names begin so
-    taken: set[str] = field(default_factory=set)  # names that mean something already
-    known: set[str] = field(default_factory=set)  # those of them that a program did not make up, as in Python
+    parameters: dict[Any, _Parameter] = field(default_factory=dict)  # by their values
+    first: dict[Any, int] = field(default_factory=dict)  # the index of the first call that returned a value
+    numbers: Counter[str] = field(default_factory=Counter)  # the number of names with this beginning
+    taken: set[str] = field(default_factory=set)  # names that are already defined
+    known: set[str] = field(default_factory=set)  # the ones that no program defined, such as Python's
 
     def write(self) -> Lifted:
         self.taken = {*self.tools, *_KNOWN, *(name for call in self.made for name in _names(call.code))}
@@ -166,7 +166,7 @@ class _Writer:
         head = [f"; Lifted from session {self.session}: {count(len(self.made), 'call')}."]
         if not secret:
             head += [f"; The task: {' '.join(task.split())}"[:WIDTH] for task in self.tasks]
-        # What has no default comes first.
+        # Parameters without a default come first.
         parameters = sorted(self.parameters.values(), key=lambda one: one.default is not None)
         without = [one.name for one in parameters if one.default is None]
         if without:
@@ -213,7 +213,7 @@ class _Writer:
                 self.parameters[key] = _Parameter(self._new_name(name), key[1])
 
     def _is_word(self, call: _MadeCall, name: str) -> bool:
-        """Whether an argument is one of a few words, which are no values that another call would have too."""
+        """Whether an argument has choices: an equal value of another call is then a coincidence."""
         return name in self.words.get(call.form.tool, ()) and SECRET not in str(call.form.args[name])
 
     def _secret(self, name: str, leaf: Any) -> None:
@@ -284,7 +284,7 @@ class _Writer:
         return print_value(str(value) if isinstance(value, Code) else value)
 
     def _with_macros(self, code: str) -> str:
-        """A program with the definitions of the macros that it uses of earlier ones; its own are noted."""
+        """A program preceded by the macros of earlier programs that it uses; notes its own macros."""
         with contextlib.suppress(ProgramError, MacroError):
             forms = read_forms(code)
             own, _ = split(forms)
@@ -295,7 +295,7 @@ class _Writer:
         return code
 
     def _program(self, call: _MadeCall) -> str:
-        """A program of ``eval`` in its place, where it means the same there; else as the text it was."""
+        """A program of ``eval`` as inline code if that means the same; otherwise as a text for ``eval``."""
         code = self._with_macros(call.code or "")
         hidden = self.parameters.get((SECRET, "secret", SECRET))
         if hidden is not None:
@@ -305,7 +305,7 @@ class _Writer:
             one = len(read_all(code, PROGRAM_LIMITS)) == 1 and "\n" not in code and ";" not in code
             inside = code if one else f"(do\n{code}\n  )"
             program = compile_program(code, names)
-            # Inside of a function a global is another one, and a tool whose name gets a value is hidden.
+            # Inside a function a global becomes a local, and a variable hides the tool of the same name.
             alone = "global" in _names(code) or not self.known.isdisjoint(program.globals)
             if not alone and compile_program(inside, names).python == program.python:
                 return inside
@@ -315,17 +315,17 @@ class _Writer:
 
 
 def _key(value: Any) -> Any:
-    """A key that distinguishes literals: 1 is not "1", and not True."""
+    """A key that distinguishes literals: 1, "1" and True are different."""
     if not isinstance(value, str | int | float | None):
         return "data", print_value(value)
     return "str" if isinstance(value, str) else type(value).__name__, value
 
 
 def _is_hidden(value: Any) -> bool:
-    """Whether a value is a hidden secret; one that was no text reads as the list ``[secret]``."""
+    """Whether a value is a hidden secret; a secret that was not a text reads as the list ``[secret]``."""
     return isinstance(value, list) and [str(item) for item in value] == [SECRET[1:-1]]
 
 
 def _names(code: str | None) -> Iterable[str]:
-    """Every name in the text of a program, even of one that cannot be parsed."""
+    """Every name in the text of a program, even if it cannot be parsed."""
     return re.findall(r"[^\s()\[\]{}\"';]+", (code or "").replace(SECRET, ""))

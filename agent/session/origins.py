@@ -1,9 +1,8 @@
-"""Where the values of calls come from, and which texts the model has read, in the sessions of a host: feeds
-the index of each (tools/origin) from its transcript.
+"""The origins of the values of calls, and the texts that the model has read, in the sessions of a host: feeds
+the index of each session (tools/origin) from its transcript.
 
-Knows the events of a transcript and which of them hold a person's words, fields and texts; it must not know
-how a value is spelt or found, nor rules. Until the first look-up of a session nothing is kept; then all its
-events are read once, and later ones are taken as they are written.
+Nothing is kept before the first look-up of a session. Then all its events are read once, and later events are
+added as they are written.
 """
 
 from __future__ import annotations
@@ -34,17 +33,16 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
-# Finds the words of a call in texts that the model read before: then the call may be a quotation and no
+# Finds the words of a call in texts that the model has read: the call may then be a quotation and not an
 # intention.
 #
-# Knows the texts of calls (tools/origin/quotations.py compares them); it decides nothing. What it finds is
-# passed on in ``Call.quoted``, and the door asks a person.
+# The result is in ``Call.quoted``, and the door asks a person. tools/origin/quotations.py compares the texts.
 
 
-MAX_INNER = 100  # calls of one program that are looked for by themselves
-SHOWN = 60  # characters of what a result is called
-KEYED_WORDS, BARE_WORDS, PROGRAM_WORDS = 3, 4, 5  # fewer are found anywhere by chance
-# What names a result best: the first of these arguments, else the first text.
+MAX_INNER = 100  # maximum number of calls of one program that are searched separately
+SHOWN = 60  # maximum of characters in the name of a result
+KEYED_WORDS, BARE_WORDS, PROGRAM_WORDS = 3, 4, 5  # fewer words match by chance
+# The name of a result is the first of these arguments, otherwise the first text.
 _NAMING = ("path", "file", "url", "name", "id", "query", "pattern")
 
 
@@ -65,8 +63,8 @@ def _is_listed(value: Any) -> bool:
 
 
 def quoted(form: CallForm, text: str, table: ToolTable, read: Iterable[ReadText]) -> str:
-    """The name of the text that contains the words of a call; empty if none does, and for a call that only
-    reads. ``text`` is the call as the model wrote it."""
+    """The name of the text that contains the words of a call; empty if there is none or the call only reads.
+    ``text`` is the call as the model wrote it."""
     if form.tool not in table:
         return ""
     tool = table.get(form.tool)
@@ -78,13 +76,13 @@ def quoted(form: CallForm, text: str, table: ToolTable, read: Iterable[ReadText]
 
 
 def stands(line: str, read: Iterable[ReadText]) -> bool:
-    """Whether a line that is no call stands, letter by letter, in one of the texts."""
+    """Whether one of the texts contains exactly this line, which is not a call."""
     typed, folded = [letters(line)], [close(line)]
     return any(one.quotes(typed, folded) for one in read)
 
 
 def needles(form: CallForm, text: str, table: ToolTable) -> tuple[set[str], set[str]]:
-    """What to search for: normalised texts, and sequences of words."""
+    """The search terms: normalised texts, and sequences of words."""
     exact, spelt = {close(text), close(str(form))}, _rows(form, table)
     if form.tool == PROGRAMS:
         program = next((value for value in (*form.args.values(), *form.positional)), "")
@@ -94,9 +92,9 @@ def needles(form: CallForm, text: str, table: ToolTable) -> tuple[set[str], set[
 
 
 def _rows(form: CallForm, table: ToolTable) -> set[str]:
-    """The words of a call with the names of its arguments, in every usual order, and without."""
+    """The words of a call in every usual order of its arguments, with and without their names."""
     tool, named = table.get(form.tool), [form]
-    with contextlib.suppress(InvalidCallError):  # the door will say so
+    with contextlib.suppress(InvalidCallError):  # the door reports it
         bound = bind(tool.name, tool.params, form.args, form.positional)
         named += [CallForm(tool.name, bound)]
         named += [CallForm(tool.name, {p.name: bound[p.name] for p in tool.params if p.name in bound})]
@@ -108,7 +106,7 @@ def _rows(form: CallForm, table: ToolTable) -> set[str]:
 
 
 def _of_program(program: str, table: ToolTable) -> tuple[set[str], set[str]]:
-    """The same for a program, and for those of its calls that do more than read."""
+    """The search terms for a program, and for each of its calls that does more than read."""
     exact = {close(program)} if program.lstrip().startswith("(") else set()
     row = words(program)
     spelt = {row} if row.count(" ") > PROGRAM_WORDS else set()
@@ -131,7 +129,7 @@ def _calls_in(program: str, table: ToolTable) -> list[Any]:
         if name in table and not only_reads(table.get(name)):
             found.append(node)
         pending.extend(node)
-        if name == PROGRAMS:  # a program may be a text
+        if name == PROGRAMS:  # a program may contain another as text
             pending.extend(form for item in node if isinstance(item, m.String) for form in _read(str(item)))
     return found
 
@@ -143,24 +141,24 @@ def _read(program: str) -> list[Any]:
         return []
 
 
-SESSIONS = 16  # whose indexes are kept at hand; that of another is read from its transcript again
+SESSIONS = 16  # sessions whose indexes are kept; others are read from their transcripts again
 ASKS = "ask-person"
 SUB_AGENT = "/agent"  # the end of the name of a run that works for a call
-GIVEN, PLAN, MESSAGE = "what was given with the task", "the plan", "a message of the chat"
-HERE = "what the model was told of this folder"
-NAME = 60  # characters of a name that a person reads
+GIVEN, PLAN, MESSAGE = "the data given with the task", "the plan", "a message of the chat"
+HERE = "the prompt about this folder"
+NAME = 60  # maximum of characters in a name for a person
 HEARD: frozenset[Kind] = frozenset({"stimulus", "memory", "call", "receipt", "approval", "flight"})
 
 
 def is_typed(call: Call) -> bool:
-    """Whether a person has written the form of this call, or approved it as one of a plan."""
+    """Whether a person has written the form of this call, or approved it as part of a plan."""
     by_hand = not call.depth and (call.route in TYPED or call.route == "flight")
     return by_hand or call.edited
 
 
 @dataclass
 class _PastForm:
-    """A call of the transcript. Its form is parsed only if it is needed."""
+    """A call of the transcript. Its form is parsed only when needed."""
 
     said: Mapping[str, Any]
     user: str
@@ -172,7 +170,7 @@ class _PastForm:
 
 
 class SessionOrigins:
-    """What one session has seen, from its events in their order."""
+    """The texts and values that one session has seen, from its events in order."""
 
     def __init__(
         self,
@@ -182,15 +180,15 @@ class SessionOrigins:
     ) -> None:
         from quoth.tools.origin.index import OriginIndex  # here: most calls are judged without it
 
-        self.read = dict(read or {})  # what the model has read, by event and text, in order
+        self.read = dict(read or {})  # the texts read by the model, by event and text, in order
         self._tools = tools
-        self._outer = outer  # the calls whose bodies run
+        self._outer = outer  # the calls with running bodies
         self._index = OriginIndex()
         self._users: dict[str, str] = {}  # by run and flight
-        self._made: dict[int, _PastForm] = {}  # those without a result, by their event
-        self._begun = 0  # the event of a call with effects, until it is known whether its body has run
-        self._typed: set[str] = set()  # the calls whose words have been taken, by id
-        self._flights: set[int] = set()  # their events
+        self._made: dict[int, _PastForm] = {}  # calls without a result, by event
+        self._begun = 0  # the event of a call with effects whose body may not have run
+        self._typed: set[str] = set()  # the ids of calls whose words have been added
+        self._flights: set[int] = set()  # the events of flights
         self._approved: set[str] = set()  # the runs of steps that a person has approved
 
     def find(self, value: Any, call: Call) -> ValueOrigin:
@@ -200,8 +198,8 @@ class SessionOrigins:
         return self._index.find(value, call.user)
 
     def hear_form(self, form: CallForm, user: str, call: str) -> None:
-        """Take the words of a form that a person has written, once: those of its arguments, and of a program
-        also its texts, for in the program itself some are spelt with escapes."""
+        """Add the words of a form that a person has written, once: the words of its arguments, and also the
+        texts in a program, because the program contains some of them with escapes."""
         if call in self._typed:
             return
         self._typed.add(call)
@@ -211,14 +209,14 @@ class SessionOrigins:
         )
 
     def hear_plan(self, form: CallForm, run: str, call: str) -> None:
-        """Take the program of a step that nobody has approved; the words of others are in their approval, and
-        the results of other steps, which stand in the program, are known from these."""
+        """Add the program of a step without an approval. The words of other steps are in their approval; the
+        results of other steps in the program are known from those steps."""
         if call not in self._typed and run not in self._approved:
             self._typed.add(call)
             self._index.text(PLAN, "\n".join(map(str, _values(form))))
 
     def take(self, seq: int, kind: Kind, data: Mapping[str, Any], run: str, parent: int, key: str) -> None:
-        """Take in one event, and digest it later."""
+        """Add one event; it is analysed later."""
         refused = kind == "receipt" and parent == self._begun and "stage" in data
         if refused:
             self._begun = 0
@@ -246,13 +244,13 @@ class SessionOrigins:
                 self._ends(seq, data, parent)
 
     def _reads(self, seq: int, name: str, *told: Any, said: bool = False) -> None:
-        """Note what the model was shown in an event, for it may repeat it."""
+        """Note the texts of an event that the model saw, because it may repeat them."""
         if text := "\n".join(one if isinstance(one, str) else print_value(one) for one in told if one):
             self.read.setdefault((seq, text), ReadText(seq, name, text, said))
 
     def _begins(self, seq: int, data: Mapping[str, Any], run: str) -> None:
-        """Take in how a run began. The task of a sub-agent is the words of a model, and those of a step of a
-        plan are a person's only by its approval."""
+        """Add the start of a run. The task of a sub-agent is a model's words; the words of a step of a plan
+        are a person's only after its approval."""
         files = [file.get("text") for file in data.get("files", ())]
         self._reads(seq, GIVEN, data.get("surroundings"), data.get("data"), *files)
         if data.get("chat"):
@@ -283,7 +281,7 @@ class SessionOrigins:
             self._begun = seq
 
     def _given(self) -> None:
-        """Note what a call with effects was given, whose body has run."""
+        """Note the arguments of a call with effects whose body has run."""
         begun, self._begun = self._begun, 0
         if (made := self._made.get(begun)) is not None and made.form.tool != PROGRAMS:
             self._index.gave(_values(made.form), made.user)
@@ -293,7 +291,7 @@ class SessionOrigins:
         made = self._made.get(parent)
         form, table = CallForm("a call") if made is None else made.form, self._tools()
         label = label_of(form, table)
-        # A program that was not run has only the model's words, and other stages only the host's.
+        # A program that did not run contains only the model's words; other stages contain only the host's.
         if not stage and not (status == "invalid" and form.tool == PROGRAMS):
             self._reads(seq, f"the result of {label}", data.get("value"), data.get("message"))
         if status == "pending" or made is None:
@@ -319,7 +317,7 @@ class SessionOrigins:
         )
 
     def user_of(self, run: str) -> str:
-        """Who speaks in a run, a flight's attempt or what a call of one has begun."""
+        """The user of a run, of an attempt of a flight, or of work that a call of one has begun."""
         while run and run not in self._users:
             run = run.rpartition("/")[0]
         return self._users.get(run, "")
@@ -327,20 +325,20 @@ class SessionOrigins:
 
 @dataclass(eq=False)
 class LiveOrigins:
-    """The origins of a session that is written, and how far its transcript has been taken in."""
+    """The origins of a session that is being written, and the last event that was added."""
 
     origins: SessionOrigins
     seen: int = 0
     undone: int = 0
-    behind: bool = True  # there are events that were not heard
+    behind: bool = True  # some events were not added
 
     def read(self, before: int) -> Iterator[ReadText]:
-        """What the model has read before event ``before``, in order."""
+        """The texts that the model has read before event ``before``, in order."""
         return (one for one in tuple(self.origins.read.values()) if one.seq < before)
 
 
 class HostOrigins:
-    """Where values come from in all sessions of a host. ``outer`` gives a call whose body runs, by its id."""
+    """The origins in all sessions of a host. ``outer`` returns a call with a running body by its id."""
 
     def __init__(
         self, transcript: Transcript, tools: Callable[[], ToolTable], outer: Callable[[str], Call | None]
@@ -349,7 +347,7 @@ class HostOrigins:
         self._tools = tools
         self._outer = outer
         self._latest: OrderedDict[str, LiveOrigins] = OrderedDict()
-        # also those that a session keeps
+        # also the ones that a session keeps
         self._live: WeakValueDictionary[str, LiveOrigins] = WeakValueDictionary()
         transcript.observer = self._heard
 
@@ -361,7 +359,7 @@ class HostOrigins:
         origins = self.live(call.session).origins
         around = self._outer(call.parent) if call.parent else None
         route = call.route
-        while around is not None:  # its event may not be written yet
+        while around is not None:  # the event of the outer call may not be written yet
             route = around.route
             if is_typed(around) and around.route == "flight":
                 origins.hear_plan(around.form, around.run, around.id)
@@ -372,10 +370,10 @@ class HostOrigins:
         return found._replace(client=route) if route in CLIENTS and found == MODEL else found
 
     def live(self, session: str) -> LiveOrigins:
-        """The origins of a session, with all that its transcript holds now. Its texts are known, with their
-        secrets, as long as somebody keeps it."""
+        """The origins of a session, with all events of its transcript. While a caller keeps the object, its
+        texts and their secrets stay known."""
         live, undone = self._live.get(session), self._transcript.undone
-        if live is None or live.undone != undone:  # what was undone may have been taken in
+        if live is None or live.undone != undone:  # a rolled-back event may have been added
             read = None if live is None else live.origins.read
             live = LiveOrigins(SessionOrigins(self._tools, self._outer, read), undone=undone)
         self._live[session] = self._latest[session] = live
@@ -392,12 +390,11 @@ class HostOrigins:
     def _heard(
         self, session: str, seq: int, kind: Kind, data: Mapping[str, Any], run: str, parent: int, key: str
     ) -> None:
-        """Take in an event that is written now. Where that fails it is read at the next look-up, which then
-        fails in its place."""
+        """Add a new event. If that fails, the next look-up reads the event again and raises the error."""
         live = self._live.get(session)
         if live is None or live.behind:
             return
-        if seq <= live.seen:  # the session was removed, and is begun anew
+        if seq <= live.seen:  # the session was removed and begins again
             self._drop(session)
             return
         live.behind = seq != live.seen + 1
@@ -417,8 +414,8 @@ class HostOrigins:
 def past_calls(
     transcript: Transcript, session: str, tools: Callable[[], ToolTable]
 ) -> Iterator[tuple[Event, Call, Origins]]:
-    """The calls of a session in their order, each once, with its event and the origins as they were then:
-    they go on when the next is asked for."""
+    """The calls of a session in order, each once, with its event and the origins at that time. The next
+    iteration changes these origins."""
     origins, routes, made = SessionOrigins(tools), _Routes(), set[str]()
     for event in transcript.events(session):
         if event.kind == "call" and event.key not in made:
@@ -435,7 +432,7 @@ def past_calls(
 
 
 class _Routes:
-    """The ways by which the calls of a transcript came, which tells them only of calls without a run."""
+    """The routes of the calls of a transcript. The events contain them only for calls without a run."""
 
     def __init__(self) -> None:
         self._chats: set[str] = set()
@@ -477,7 +474,7 @@ def _values(form: CallForm) -> list[Any]:
 
 
 def _texts_in(program: Any) -> Iterator[str]:
-    """The texts in a program, where it is one."""
+    """The texts in a value that is a program."""
     try:
         pending = list(read_all(program)) if isinstance(program, str) else []
     except ReadError:

@@ -1,7 +1,4 @@
-"""The past of a run, read from its events, in the form that answers the loop when it runs again.
-
-Knows events; it must not know doors, models or terminals.
-"""
+"""The past of a run, read from its events, in the form that answers the loop when it runs again."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from quoth.tools.registry.table import ToolTable
 
 
 class SentMessage(NamedTuple):
-    """A message that a call of a run has sent. ``key`` is that of the loop's own call in which it was sent;
-    ``told`` says that a Reply of the run has told of it before."""
+    """A message that a call of a run has sent. ``key`` is the key of the loop's call in which it was sent;
+    ``told``: an earlier Reply of the run contains it."""
 
     key: str
     text: str
@@ -26,16 +23,15 @@ class SentMessage(NamedTuple):
     told: bool = False
 
 
-# Told what the loop does where the transcript is to answer: the event, and what it would say now (what a
-# request tells the model, or the event itself where that is the same; or a call). There is no event for a
-# call that was not made then.
+# Called when the transcript answers the loop: with the event, and its content in today's loop (the data of a
+# request, or the event itself if they are equal; or a call). A call without a recorded one has no event.
 Differs = Callable[[Event | None, Any], None]
 
-FAILURES = ("model", "budget")  # of a reply that may come when it is asked for again
+FAILURES = ("model", "budget")  # failures after which the request may be repeated
 
 
 def has_failed(reply: Event) -> bool:
-    """Whether a ``reply`` event tells of a failure. The form of one that does not say so is not even read."""
+    """Whether a ``reply`` event reports a failure. The form of a reply without the mark is not parsed."""
     return ":raised" in reply.text and reply.data.get("raised") in FAILURES
 
 
@@ -45,14 +41,14 @@ def _native(call: Mapping[str, Any]) -> NativeCall:
 
 @dataclass
 class Talk:
-    """How far a conversation has been recorded: its first ``count`` messages, those that were sent. ``reply``
-    is the text of the model's last reply, which has an event of its own."""
+    """The recorded part of a conversation: its first ``count`` messages, which were sent. ``reply`` is the
+    text of the model's last reply, which has its own event."""
 
     messages: Messages
     reply: str | None = None
-    surroundings: str = ""  # where its model was told that it is, if it has just begun
-    known: dict[str, Any] | None = None  # the memory blocks it holds; None: as the transcript tells
-    table: ToolTable | None = None  # the agent's tools as its model knows them; None: as they are
+    surroundings: str = ""  # the message about the place, if it has just begun
+    known: dict[str, Any] | None = None  # the memory blocks in it; None: as in the transcript
+    table: ToolTable | None = None  # the agent's tools known to its model; None: the current ones
 
     @property
     def count(self) -> int:
@@ -63,7 +59,7 @@ class Talk:
         self.messages.sent = count
 
     def new(self) -> tuple[int, list[Message]]:
-        """The place of the first message that is not recorded yet, and the messages from there on."""
+        """The index of the first message that is not recorded, and the messages from there on."""
         start = self.count
         if self.reply is not None and start < len(self.messages):
             message = self.messages[start]
@@ -74,19 +70,19 @@ class Talk:
 
 @dataclass
 class PastCall:
-    """The recorded events of a call: that its body began, and its latest receipt."""
+    """The recorded events of a call: the start of its body, and its latest receipt."""
 
     begun: Event | None = None
     receipt: Event | None = None
 
     @property
     def finished(self) -> bool:
-        """Whether the call has a result, so that it need not be made again."""
+        """Whether the call has a result and need not run again."""
         return self.receipt is not None and self.receipt.status not in ("pending", "cancelled")
 
     @property
     def own(self) -> bool:
-        """Whether the run's loop made the call, rather than another call."""
+        """Whether the call comes from the run's loop and not from another call."""
         event = self.receipt or self.begun
         return event is not None and "/" not in event.key.removeprefix(f"{event.run}/")
 
@@ -109,28 +105,28 @@ class Past:
     stimulus: Event | None = None
     exchanges: list[tuple[Event, Event]] = field(default_factory=list)  # request and reply
     calls: dict[str, PastCall] = field(default_factory=dict)
-    faults: dict[str, str] = field(default_factory=dict)  # what was wrong, by key
+    faults: dict[str, str] = field(default_factory=dict)  # faults of replies, by key
     spent: dict[str, Event] = field(default_factory=dict)
-    memory: dict[int, Event] = field(default_factory=dict)  # what was shown of it, by turn
-    tools: dict[int, Event] = field(default_factory=dict)  # what was told of changed tools, by turn
+    memory: dict[int, Event] = field(default_factory=dict)  # its messages, by turn
+    tools: dict[int, Event] = field(default_factory=dict)  # messages about changed tools, by turn
     sent: list[SentMessage] = field(default_factory=list)
-    told: set[str] = field(default_factory=set)  # the calls whose follow-ups have gone out, by key
+    told: set[str] = field(default_factory=set)  # the keys of calls with a sent follow-up
     end: Event | None = None
-    place: int = 0  # of the next exchange
-    unused: int = 0  # finished calls that nobody has asked for yet
+    place: int = 0  # the index of the next exchange
+    unused: int = 0  # the number of finished calls not used yet
 
     @classmethod
     def of(cls, events: Iterator[Event]) -> Past:
         past = cls()
         requests: dict[int, Event] = {}
         for event in events:
-            if event.kind in GOING_ON:  # the end before it was none
+            if event.kind in GOING_ON:  # the run continued after its recorded end
                 past.end = None
             match event.kind:
                 case "stimulus":
                     past.stimulus = event
                 case "request":
-                    past.without_failures()  # it was got over
+                    past.without_failures()  # the run recovered from it
                     requests[event.seq] = event
                 case "reply":
                     past.exchanges.append((requests[event.parent], event))
@@ -157,7 +153,8 @@ class Past:
         return past
 
     def without_failures(self) -> Past:
-        """Remove the failures of model and memory at the end, to ask them again; returns itself."""
+        """Remove the failures of model and memory at the end, so that they are asked again. Returns
+        itself."""
         while self.exchanges and has_failed(self.exchanges[-1][1]):
             self.exchanges.pop()
         for step in [step for step, event in self.memory.items() if event.data.get("unread")]:
@@ -175,7 +172,7 @@ class Past:
         return self.answers or self.unused > 0
 
     def sent_in(self, key: str) -> list[SentMessage]:
-        """Take out the messages that were sent in the call with this key."""
+        """Remove and return the messages that were sent in the call with this key."""
         found = [one for one in self.sent if one.key == key]
         self.sent = [one for one in self.sent if one.key != key]
         return found
@@ -188,7 +185,7 @@ class Past:
 
 
 def remember(known: dict[str, Any], said: Mapping[str, Any]) -> None:
-    """Bring the blocks that a model knows, by label, up to date with the data of a ``memory`` event."""
+    """Update the blocks that a model knows, by label, with the data of a ``memory`` event."""
     known.update({block["label"]: block for block in said.get("blocks", ())})
     for label in said.get("gone", ()):
         known.pop(label, None)

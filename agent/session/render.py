@@ -1,7 +1,7 @@
-"""How a transcript is shown: as text for a person, and as an Org document.
+"""Shows a transcript as text for a person, and as an Org document.
 
-Knows events and nothing of where they are stored or who wrote them; it shows ``Event.said``, which has no
-declared secrets. Inner calls and the events of a sub-agent are indented under their call.
+It shows ``Event.said``, which has no declared secrets. Inner calls and the events of a sub-agent are indented
+under their call.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from quoth.tools.visible import visible
 HEAD_LINES, TAIL_LINES = 8, 3
 LINE_CHARS = 300
 TITLE_CHARS = 70
-QUIET = ("request", "spent")  # their words are those of what stands around them
+QUIET = ("request", "spent")  # the events around them have the same words
 
 
 @dataclass
 class Node:
-    """An event; for a call also all that happened in it."""
+    """An event; for a call also the events inside it."""
 
     event: Event
     inside: list[Node] = field(default_factory=list)
 
 
 def tree(events: Sequence[Event]) -> list[Node]:
-    """The events in order, each inside the call it happened in."""
-    calls: dict[str, Node] = {}  # the latest of each key
+    """The events in order, each inside its call."""
+    calls: dict[str, Node] = {}  # the latest node of each key
     found: list[Node] = []
     for event in events:
         node, key = Node(event), event.key or event.run
@@ -65,7 +65,7 @@ def title(text: str, chars: int = TITLE_CHARS) -> str:
 
 def summary_line(one: Any, width: int, taken_by: Sequence[str] = ()) -> str:
     """The Summary of a session (index.py) as a line; its id takes ``width`` columns. ``taken_by`` are the
-    commands that would take it where none is named."""
+    commands for which it is the default."""
     parts = [
         f"{one.id:<{width}}",
         minute(one.last),
@@ -116,13 +116,13 @@ def is_calls(text: str) -> bool:
 
 
 def words_of(reply: Mapping[str, Any]) -> str:
-    """What a reply says, without what the model thought."""
+    """The words of a reply, without the model's thoughts."""
     return _read(reply["text"]).content if may_think(reply["text"]) else str(reply["text"])
 
 
 def thoughts_of(reply: Mapping[str, Any]) -> str:
-    """What the model thought before a reply: in marks, or beside it as its provider sent it."""
-    from quoth.neuro.backends.answers import reasoning_in  # here: few look at them
+    """The model's thoughts before a reply: in marks, or in a field of the provider."""
+    from quoth.neuro.backends.answers import reasoning_in  # here: seldom needed
 
     text = str(reply.get("text", ""))
     marked = _read(text).reasoning if may_think(text) else ""
@@ -130,13 +130,13 @@ def thoughts_of(reply: Mapping[str, Any]) -> str:
 
 
 def _read(text: str) -> Reading:
-    from quoth.neuro.reading.reply import read_reply  # here: few replies have thoughts in them
+    from quoth.neuro.reading.reply import read_reply  # here: few replies contain thoughts
 
     return read_reply(text)
 
 
 def fold(text: str, full: bool) -> list[str]:
-    """The lines of a text; of a long one only the first and the last, and the number of lines between."""
+    """The lines of a text; of a long text only the first and last lines, and the number of lines between."""
     lines = text.split("\n")
     if full:
         return lines
@@ -158,7 +158,7 @@ def fault_of(event: Event, needed: Iterable[str] = ()) -> str:
     except TranscriptError as error:
         return str(error)
     except (LookupError, TypeError, ValueError, AttributeError):
-        return f"Event {event.id} cannot be read: it does not say what an event of its kind says."
+        return f"Event {event.id} cannot be read: it lacks fields of its kind."
     return ""
 
 
@@ -177,8 +177,8 @@ COLORS = {
 def as_text(
     events: Sequence[Event], *, full: bool = False, color: bool = False, thoughts: bool = False
 ) -> Iterator[str]:
-    """The lines of a session for a person; each event begins with its place. ``thoughts``: also what the
-    model thought, dimmed."""
+    """The lines of a session for a person; each event begins with its number. ``thoughts`` adds the model's
+    thoughts, dimmed."""
     width = len(str(events[-1].seq)) if events else 1
 
     def lines(nodes: Sequence[Node], depth: int) -> Iterator[str]:
@@ -191,7 +191,7 @@ def as_text(
 
     def line_of(event: Event, depth: int) -> Iterator[str]:
         if event.kind == "receipt" and event.key:
-            depth -= 1  # beside its call
+            depth -= 1  # at the level of its call
         sign, text = event_text(event)
         if not sign:
             return
@@ -211,7 +211,7 @@ def as_text(
 
 
 def event_text(event: Event) -> tuple[str, str]:
-    """The sign of an event and what it says; no sign for one whose words stand elsewhere."""
+    """The sign and the words of an event; no sign if its words are shown elsewhere."""
     said = event.said
     match event.kind:
         case "session":
@@ -244,21 +244,21 @@ def event_text(event: Event) -> tuple[str, str]:
         case "memory":
             return ("◦", _memory(said)) if memory_text(said, first=True) else ("", "")
         case "tools":
-            return "◦", f"the model was told: {visible(said['text'], lines=True)}"
+            return "◦", f"message to the model: {visible(said['text'], lines=True)}"
         case "tags":
             passed = [f"no call: {text} ({why})" for _, text, why in said["lines"] if isinstance(why, str)]
             return ("¬", "\n".join(passed)) if passed else ("", "")
         case "sent" if said.get("follow-up"):
-            return "›", f"told: {said['text']}"
+            return "›", f"sent: {said['text']}"
         case "repair":
-            return "~", f"mended: {'; '.join(said['what'])}"
+            return "~", f"repaired: {'; '.join(said['what'])}"
         case "fault":
             return "!", f"not read: {said.get('message', '')}"
         case "approval":
             return "?", str(said["said"])
         case "interrupt":
             return "!", "A person interrupted the run" + (
-                f"; it had said so far:\n{said['text']}" if said.get("text") else "."
+                f". The model's reply so far:\n{said['text']}" if said.get("text") else "."
             )
         case "flight" if event.status:
             return "■", f"{event.key}: {event.status}"
@@ -282,14 +282,14 @@ def event_text(event: Event) -> tuple[str, str]:
 
 
 def _budget(said: Mapping[str, Any]) -> str:
-    """What a run has spent, and what was left, where that was bounded."""
+    """The spent and remaining budget of a run, if it was bounded."""
     if "spent" not in said:
         return ""
     return f"\n{budget_text(said['spent'], said['left'])}"
 
 
 def _memory(said: Mapping[str, Any]) -> str:
-    """What a model was shown of its memory, each block on lines of its own."""
+    """The memory blocks that a model was shown, each on its own lines."""
     told = said.get("told", ())
     blocks = [
         visible(f"{block['label']}: {block['text']}", lines=True)
@@ -302,7 +302,7 @@ def _memory(said: Mapping[str, Any]) -> str:
 
 def _opened(event: Event) -> str:
     said = event.said
-    parts = [f"{said.get('user') or 'somebody'}, {minute(event.at)}"]
+    parts = [f"{said.get('user') or 'unknown user'}, {minute(event.at)}"]
     if said.get("model"):
         parts.append(f"model {said['model']}")
     parts += [f"tools {file}" for file in said.get("tools") or ()]
@@ -337,8 +337,8 @@ def as_org(events: Sequence[Event], session: str, *, full: bool = False) -> Iter
 
 
 def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
-    """Sections of one level: what belongs to a run, a step or a call stands deeper than what begins it."""
-    inside, step = level, 0  # the level of what a run holds, and its latest step
+    """Sections of one level: the contents of a run, a step or a call are one level deeper than its start."""
+    inside, step = level, 0  # the level of a run's contents, and its latest step
     for node in nodes:
         event, said = node.event, node.event.said
         within = level if not event.run else inside + 1 if step else inside
@@ -359,7 +359,7 @@ def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
                 yield from _call(node, within, full)
             case "request" | "spent":
                 pass
-            case "memory" | "tags" if not event_text(event)[0]:  # its own calls have told it
+            case "memory" | "tags" if not event_text(event)[0]:  # its calls show the same
                 pass
             case "end":
                 yield from _headline(inside, f"End: {event.status}", event)
@@ -371,7 +371,7 @@ def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
 
 
 def _call(node: Node, level: int, full: bool) -> Iterator[str]:
-    """A call: its form, what was said of it, its result, and below that what happened in it."""
+    """A call: its form, notes about it, its result, and below that the events inside it."""
     event = node.event
     own = [one.event for one in node.inside if one.event.kind in ("repair", "approval", "receipt")]
     yield from _headline(level, f"Call {read_form(event.said['form']).tool}", event, *own)
@@ -385,7 +385,7 @@ def _call(node: Node, level: int, full: bool) -> Iterator[str]:
 
 
 def _headline(level: int, text: str, *events: Event) -> Iterator[str]:
-    # No link of somebody else's: a person sees its words, and Org follows its target.
+    # Links in untrusted text are disabled: a person sees only the words, but Org follows the target.
     text = escape(title(visible(text), 200)).replace("[[", "[\u200b[")
     yield f"{'*' * level} {text}{'.' if text.endswith(':') else ''}"  # :a: at its end would be tags
     yield ":PROPERTIES:"

@@ -1,7 +1,7 @@
 """A session: its opening, its runs, its unfinished work, and the lock of the process that drives it.
 
-Knows the transcript (tools/history/transcript.py) and how to find a run in it; it must not know doors, models
-or terminals. A session has no other record: its state is computed from its events.
+The transcript (tools/history/transcript.py) is the only record of a session: its state is computed from its
+events.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.file_lock import Use, hold, in_use, is_held
 
 TALK_RUNS = 50
-FILE_TOOLS = {"read-file", "edit-file", "write-file"}  # who calls one knows what is in the file
+FILE_TOOLS = {"read-file", "edit-file", "write-file"}  # their caller knows the content of the file
 
 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
-    """A lock: within it no other process may drive the session. Raises UsageError if one does."""
+    """A lock: in this context no other process may drive the session. Raises UsageError if one does."""
     return hold(_lock(store, session), f"Session {session} is being driven by another process.")
 
 
@@ -43,7 +43,7 @@ def _lock(store: Path, session: str) -> str:
     return f"{store} {session}"
 
 
-# What is unfinished
+# Unfinished work
 
 
 class Unfinished(NamedTuple):
@@ -57,7 +57,7 @@ class Unfinished(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether ``resume`` continues it unasked; a failed run has ended."""
+        """Whether ``resume`` continues it without a question; a failed run has ended."""
         return self.status != "failed"
 
 
@@ -71,36 +71,36 @@ class Session:
         self.id = id
         self.user = user
         self._store = store
-        self._open: tuple[int, str] | None = None  # the number and digest of the opening that is in force
+        self._open: tuple[int, str] | None = None  # the number and digest of the current opening
         self._origins = origins
-        self._live: LiveOrigins | None = None  # kept, for the model remembers secrets that are deleted
-        self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they hold
+        self._live: LiveOrigins | None = None  # kept, because the model remembers deleted secrets
+        self._talks: dict[int, Talk] = {}  # by the identity of their Messages, which they keep alive
 
     @contextlib.contextmanager
     def driven(self, kind: Use = "run") -> Iterator[None]:
-        """Within this context only this process drives the session, and nobody removes it. Raises
+        """In this context only this process drives the session, and it cannot be removed. Raises
         BusyError."""
         with alone(self._store, self.id), self.used(kind):
             yield
 
     def used(self, kind: Use) -> contextlib.AbstractContextManager[None]:
-        """Within this context nobody removes or rewrites the session; its events are written in one. Raises
-        BusyError."""
-        return in_use(self.transcript.outline.store_path, self.id, kind)  # opened first
+        """In this context the session cannot be removed or rewritten. Its events are written in such a
+        context. Raises BusyError."""
+        return in_use(self.transcript.outline.store_path, self.id, kind)  # this opens the store first
 
     def open(self, given: Callable[[], Mapping[str, Any]]) -> None:
-        """Record an opening with the options ``given``, unless the last one is the same. They tell of every
-        tool, and are made once."""
+        """Record an opening with the options ``given``, unless the last one is the same. The options describe
+        every tool, so they are computed once."""
         if self._is_open():
             return
         event, told = self.opening(), given()
         if event is None or self.given() != told or self.foreign():
-            with self.transcript.together(synced=False):  # it says nothing without what comes next
+            with self.transcript.together(synced=False):  # alone it need not be on disk
                 event = self.transcript.append(self.id, "session", told)
         self._open = event.seq, event.digest
 
     def open_again(self, given: Callable[[], Mapping[str, Any]]) -> None:
-        """Record a new opening of a session that was opened, for its options have changed since."""
+        """Record a new opening of an open session, because its options have changed."""
         if self._open is None:
             return
         with self.used("call"):
@@ -109,11 +109,11 @@ class Session:
                 self.open(given)
 
     def _is_open(self) -> bool:
-        """Whether the session was opened here and was not removed since; else it begins again."""
+        """Whether the session was opened here and was not removed since; a removed session begins again."""
         return self._open is not None and self.transcript.outline.holds(self.id, *self._open)
 
     def foreign(self) -> bool:
-        """Whether the current opening was imported and nobody has opened the session here since."""
+        """Whether the current opening was imported and the session was not opened here since."""
         opening = self.opening()
         return opening is not None and opening.seq <= self.transcript.imported(self.id)
 
@@ -140,7 +140,7 @@ class Session:
         self.forget_opening()
 
     def read(self, before: int) -> Iterator[ReadText]:
-        """What the model has read before event ``before``, in order. It is looked for at the first use."""
+        """The texts that the model has read before event ``before``, in order; searched at the first use."""
         yield from self._seen().read(before)
 
     def _seen(self) -> LiveOrigins:
@@ -150,7 +150,7 @@ class Session:
         return self._live
 
     def forget_opening(self) -> None:
-        """Delete the secrets in the openings, unless something may still be resumed."""
+        """Delete the secrets in the openings, unless some work may still be resumed."""
         openings = [
             event for event in self.transcript.secret_openings(self.id) if event.said.get("user") == self.user
         ]
@@ -166,36 +166,36 @@ class Session:
     # Runs
 
     def begin(self, data: Mapping[str, Any], after: str = "", key: str = "") -> str:
-        """Record a new run, which continues the conversation of the run ``after``; its name. By ``key`` it is
-        found again."""
+        """Record a new run, which continues the conversation of the run ``after``. Returns its name. ``key``
+        finds it again."""
         name = f"r{self.transcript.runs(self.id) + 1}"
         parent = 0
         if after:
             last = self.transcript.last(self.id, "end", run=after) or self.stimulus(after)
             parent = last.seq if last is not None else 0
             data = {**data, "after": after}
-        with self.transcript.together(synced=False):  # nothing is told of it before the model is asked
+        with self.transcript.together(synced=False):  # the run has no effect before the model is asked
             self.transcript.add(self.id, "stimulus", data, run=name, parent=parent, key=key)
         return name
 
     def stimulus(self, run: str) -> Event | None:
-        """The event with which a run began; None for one that is not there, as an empty name."""
+        """The first event of a run; None if the run does not exist, for example for an empty name."""
         return self.transcript.last(self.id, "stimulus", run=run) if run else None
 
     def run_of(self, key: str) -> str:
-        """The run that was begun with this key; empty if there is none."""
+        """The run with this key; empty if there is none."""
         return self.transcript.run_of(self.id, key)
 
     def past(self, run: str, after: int = 0) -> Past:
-        """The recorded past of a run; of what happened up to event ``after`` only its stimulus."""
+        """The recorded past of a run after event ``after``, with its stimulus."""
         past = Past.of(self.transcript.events(self.id, run=run, after=after))
         if after:
             past.stimulus = self.stimulus(run)
         return past
 
     def latest_past(self, run: str) -> tuple[Past, int]:
-        """The past of a run that goes on, without failures, since its last checkpoint that a reply came
-        after; and the event of that, 0 if there is none."""
+        """The past of a resumed run, without failures, since its last checkpoint before a reply; and the
+        event of that checkpoint, 0 if there is none."""
         for place in reversed(self.transcript.checkpoints(self.id, run).places()):
             if (past := self.past(run, place).without_failures()).exchanges:
                 return past, place
@@ -229,7 +229,7 @@ class Session:
         return found
 
     def to_resume(self) -> list[Unfinished]:
-        """What waits or was broken off; if there is nothing, the last run, if it failed."""
+        """The work that waits or was broken off; if there is none, the last run if it failed."""
         found = self.unfinished()
         if waiting := [one for one in found if one.waits]:
             return waiting
@@ -276,7 +276,7 @@ class Session:
     # Conversations
 
     def talk_of(self, messages: Messages) -> Talk:
-        """The record of how far a conversation has been written to the transcript."""
+        """The record of the part of a conversation that is in the transcript."""
         return self._talks.setdefault(id(messages), Talk(messages))
 
     def let_go(self, messages: Messages) -> None:
@@ -284,10 +284,12 @@ class Session:
         self._talks.pop(id(messages), None)
 
     def conversation(self, run: str, until: int = 0) -> list[Message]:
-        """The messages of a run that has ended, as it was at event ``until`` or is now, after those of the
-        runs that it continued."""
+        """The messages of an ended run and of the runs that it continued, in order; up to event ``until`` if
+        that is given."""
         parts = [self._said(run, until)]
-        while not any(place == 0 for place, _ in parts[-1]):  # there it began, or was begun anew shortened
+        while not any(
+            place == 0 for place, _ in parts[-1]
+        ):  # its beginning, or its new beginning after compaction
             run, until = self._before(run)
             if not run:
                 break
@@ -298,8 +300,8 @@ class Session:
         return told
 
     def talk(self, run: str) -> list[tuple[str, str]]:
-        """What people and the model (``assistant``) have said to each other up to a run, in order: of the
-        last TALK_RUNS runs the message and the reply, without what was shown or looked up for them."""
+        """The words of people and the model (``assistant``) up to a run, in order: the message and the reply
+        of the last TALK_RUNS runs, without added data and results of calls."""
         said: list[tuple[str, str]] = []
         for _ in range(TALK_RUNS):
             stimulus = self.stimulus(run)
@@ -331,8 +333,8 @@ class Session:
         return chain[::-1]
 
     def messages_before(self, run: str) -> list[Message]:
-        """The messages with which a run began; for a new conversation only its system message, and none if
-        the run was killed before its first request."""
+        """The messages at the start of a run; for a new conversation only its system message, and none if the
+        run was killed before its first request."""
         if self.stimulus(run) and (before := self._before(run))[0]:
             return self.conversation(*before)
         for event in self.transcript.events(self.id, run=run, kind="request"):
@@ -345,7 +347,7 @@ class Session:
         return bool(self._before(run)[0])
 
     def _before(self, run: str) -> tuple[str, int]:
-        """The run whose conversation a run continues, and the event that was its last then; empty and 0 if
+        """The run whose conversation a run continues, and the last event of that run then; empty and 0 if
         there is none."""
         stimulus = self.stimulus(run)
         if stimulus is None:
@@ -353,14 +355,14 @@ class Session:
         return str(stimulus.data.get("after", "")), stimulus.parent
 
     def _said(self, run: str, until: int = 0) -> list[tuple[int | None, list[Message]]]:
-        """The messages of a run, of its conversations those of the last; each with the place from which they
-        replace what was there, or None behind it. ``until`` is the event at which the next run went on from
-        it: what came of it later is no part of that conversation."""
+        """The messages of the last conversation of a run, each list with the index from which it replaces
+        earlier messages, or None to append. ``until`` is the event at which the next run continued: later
+        events of the run are not part of that conversation."""
         events = list(self.transcript.events(self.id, run=run))
         if any(event.seq == until and event.kind == "end" for event in events):
             events = [event for event in events if event.seq <= until]
         last = next((e for e in reversed(events) if e.kind == "end" or e.kind in GOING_ON), None)
-        end = last if last is not None and last.kind == "end" else None  # else it was gone on with since
+        end = last if last is not None and last.kind == "end" else None  # otherwise it was continued since
         asked = [event for event in events if event.kind == "request"]
         latest = end or (asked[-1] if asked else None)
         talk = latest.data.get("talk", 1) if latest is not None else 1
@@ -373,7 +375,9 @@ class Session:
                 said.append((data["from"], [_message(m) for m in data["messages"]]))
             elif event.kind == "reply" and event.parent in requests and "raised" not in data:
                 said.append((None, [_assistant(data)]))
-        if end is not None and "messages" in (data := end.data):  # or a request that was not answered had it
+        if end is not None and "messages" in (
+            data := end.data
+        ):  # an unanswered request may have recorded them
             said.append((data["from"], [_message(m) for m in data["messages"]]))
         return said
 
@@ -403,8 +407,6 @@ def read_messages(kept: list[Message], image: Callable[[Mapping[str, Any]], Imag
 
 
 # Writes the events of one run into the transcript of its session.
-#
-# Knows a session and its events; it must not know what the events mean to a loop.
 
 
 SPECIAL: Final[tuple[Kind, ...]] = ("tools", "sent", "plan")
@@ -412,17 +414,17 @@ SPECIAL: Final[tuple[Kind, ...]] = ("tools", "sent", "plan")
 
 @dataclass(eq=False)
 class RunLog:
-    """Writes the events of one run, if it is ``live``. ``reply`` is the place of the model's latest reply;
-    ``recalled`` says that it came from an earlier process, which may have begun its calls."""
+    """Writes the events of one run, if it is ``live``. ``reply`` is the number of the model's latest reply;
+    ``recalled``: that reply came from an earlier process, which may have begun its calls."""
 
     session: Session
     run: str
     reply: int = 0
     recalled: bool = False
-    broken: str = ""  # why what has happened could not be written down
-    numbers: dict[int, int] = field(default_factory=dict)  # of the run's conversations, by identity
+    broken: str = ""  # why an event could not be recorded
+    numbers: dict[int, int] = field(default_factory=dict)  # the run's conversations by identity
     live: bool = True
-    plain: bool = True  # nothing was written from which only its events bring a run back
+    plain: bool = True  # a checkpoint can express all its events
 
     def add(
         self, kind: Kind, data: Mapping[str, Any], *, parent: int = 0, key: str = "", status: str = ""
@@ -437,17 +439,17 @@ class RunLog:
             return transcript.add(session, kind, data, run=self.run, parent=parent, key=key, status=status)
 
     async def on_disk(self) -> None:
-        """Wait until all that was written by now is on disk. Raises StoreError."""
+        """Wait until all events so far are on disk. Raises StoreError."""
         if self.live:
             await self.session.transcript.on_disk(self.session.id)
 
     def number(self, messages: Messages) -> int:
-        """The number of a conversation within the run, from 1; compaction begins a new one."""
+        """The number of a conversation in the run, from 1; compaction begins a new one."""
         return self.numbers.setdefault(id(messages), len(self.numbers) + 1)
 
     def ended(self, reply: Reply, messages: Messages, after_tags: str = "") -> None:
-        """Write the end of the run, on disk after ``on_disk``, with the messages that are not recorded yet,
-        and with what came ``after_tags`` if it is given, because the run was begun otherwise."""
+        """Write the end of the run, with the messages that are not recorded yet; it is on disk after
+        ``on_disk``. ``after_tags`` is recorded if it differs from the run's start."""
         if not self.live:
             return
         talk = self.session.talk_of(messages)

@@ -1,7 +1,4 @@
-"""What a workspace has used: its calls, denials, tokens and cost by day, and its calls by tool.
-
-Knows the store's audit and transcripts; the caller asks price lists, and prints.
-"""
+"""The usage of a workspace: its calls, denials, tokens and cost by day, and its calls by tool."""
 
 from __future__ import annotations
 
@@ -17,25 +14,25 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Store
 
 PAGE: Final = 500
-CALLS: Final = (  # SQLite looks at the time of a row only on the first day
+CALLS: Final = (  # SQLite compares the time of a row only on the first day
     "SELECT substr(ts, 1, 10) AS day, tool, status, count(*), sum(duration_ms)"
     " FROM audit INDEXED BY audit_day WHERE day >= substr(?1, 1, 10)"
     " AND (day > substr(?1, 1, 10) OR ts >= ?1) AND tool != ''"
     " GROUP BY day, tool, status"
 )
-REPLIES: Final = (  # found in the index alone, before one is looked up
+REPLIES: Final = (  # uses only the index to find the rows
     "SELECT e.session, e.run, e.seq, e.at, coalesce(shown, form)"  # noqa: S608
     f" FROM (SELECT session, run, seq FROM {MARKED} WHERE (session, run, seq) > (?, ?, ?)"
     " AND kind = 'reply' AND at >= ? ORDER BY session, run, seq LIMIT ?) AS found"
     " CROSS JOIN events AS e ON e.session = found.session AND e.seq = found.seq ORDER BY 1, 2, 3"
 )
-Price = Callable[[str, Usage], float | None]  # of a model, "openai:gpt-5", in US dollars; None: unknown
+Price = Callable[[str, Usage], float | None]  # cost of a model's usage in US dollars; None: unknown
 
 
 @dataclass
 class Amounts:
-    """What was used on a day (UTC) or by a tool. ``asked`` are calls that had to wait for a person;
-    ``unpriced`` are tokens that cost something nobody knows."""
+    """The usage on a day (UTC) or by a tool. ``asked``: calls that waited for a person; ``unpriced``: tokens
+    of unknown cost."""
 
     calls: int = 0
     denied: int = 0
@@ -65,7 +62,7 @@ class Amounts:
 
 @dataclass
 class Stats:
-    """The amounts by day, ``2026-11-22``, and by tool; those of a tool have no tokens."""
+    """The amounts by day, ``2026-11-22``, and by tool; the amounts of a tool have no tokens."""
 
     days: dict[str, Amounts] = field(default_factory=lambda: defaultdict(Amounts))
     tools: dict[str, Amounts] = field(default_factory=lambda: defaultdict(Amounts))
@@ -80,13 +77,13 @@ class Stats:
         }
 
     def most(self) -> list[tuple[str, Amounts]]:
-        """The tools, those with the most calls first."""
+        """The tools, sorted by their number of calls, the largest first."""
         return sorted(self.tools.items(), key=lambda one: (-one[1].calls, one[0]))
 
 
 def stats(store: Store, since: str, price: Price) -> Stats:
-    """The amounts since a time (UTC, ISO 8601; empty for all). What a session has from another, by import or
-    fork, is counted there alone."""
+    """The amounts since a time (UTC, ISO 8601; empty for all). Events that a session has from another, by
+    import or fork, count only there."""
     found = Stats()
     for day, tool, status, calls, ms in store.execute(CALLS, (since,)):
         for amounts in (found.days[day], found.tools[tool]):
@@ -112,30 +109,29 @@ def _count_replies(found: Stats, store: Store, since: str, price: Price) -> None
 
 
 def _written_elsewhere(transcript: Transcript, session: str) -> int:
-    """How many events of a session are another's, which it was imported as or forked from."""
+    """The number of events that a session has from another, by import or fork."""
     opened = transcript.events(session, kind="session")
     forked = [one.seq for one in opened if ":from" in one.shown and _said(one.shown, "from")]
     return max(transcript.imported(session), *forked, 0)
 
 
 def _said(text: str, field: str) -> Any:
-    """A field of an event, None where it is not there or the event cannot be read."""
+    """A field of an event; None if it is missing or the event cannot be read."""
     try:
         return one_field(text, field)
     except TranscriptError:
         return None
 
 
-# What became of the response tags of a session: the status of each call, or why a line was none.
-#
-# Knows events; it must not know tools, readers or terminals.
+# The results of the response tags of a session: the status of each call, or why a line was not a call.
 
 
 @dataclass(frozen=True)
 class TagLine:
-    """One line of a reply. ``status`` is that of its call, or ``passed`` for no call; ``why`` says more."""
+    """One line of a reply. ``status`` is the status of its call, or ``passed`` if it was not a call; ``why``
+    is the reason."""
 
-    id: str  # of the reply
+    id: str  # the id of the reply
     run: str
     line: int
     text: str
@@ -152,7 +148,7 @@ class TagLine:
 
 
 def tag_lines(events: Sequence[Event]) -> Iterator[TagLine]:
-    """The tag lines of all replies, in order. A call that is still to be made has the status ``waiting``."""
+    """The tag lines of all replies, in order. A call that has not run yet has the status ``waiting``."""
     calls = {(event.parent, _place(event.key)): event for event in events if event.kind == "call"}
     results = {event.key: event for event in events if event.kind == "receipt"}
     for event in events:
@@ -171,6 +167,6 @@ def tag_lines(events: Sequence[Event]) -> Iterator[TagLine]:
 
 
 def _place(key: str) -> int:
-    """The place of a loop's call in its turn, which ends its key; -1 for any other call."""
+    """The place of a loop's call in its turn, the end of its key; -1 for any other call."""
     place = key.rpartition(".")[2]
     return int(place) if place.isdecimal() else -1

@@ -1,9 +1,8 @@
-"""Puts back what the calls of a session have written, and shows what they have changed.
+"""Undoes the file writes of a session's calls, and shows their changes.
 
-Knows the kept versions (tools/history/versions.py) and the workspace, through which alone files are changed;
-it must not know agents, doors or terminals. Nothing that somebody else has written since is lost: a file is
-put back only as far as each write stands as its call left it. Each file is replaced at once; an act that was
-broken off is finished by doing it again, and ``redo`` takes an act back.
+It uses the kept versions (tools/history/versions.py), and changes files only through the workspace. Later
+changes of others are never lost: only writes that are still unchanged in the file are undone. Each file is
+replaced atomically. Repeating an interrupted undo completes it, and ``redo`` reverts an undo.
 """
 
 from __future__ import annotations
@@ -30,31 +29,29 @@ from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.text import file_name, number_of, short
 from quoth.tools.visible import visible
 
-# What an undo would do, and what a session has changed, as lines for a person.
-#
-# Knows plans as data; it must not know how they are made. Contents of files stand behind a margin.
+# The effect of an undo, and the changes of a session, as lines for a person. Contents of files have a margin.
 
 
-MOST = 10  # calls that are not covered, shown one by one
+MOST = 10  # maximum number of uncovered calls shown one by one
 
 
 def file_lines(one: FileDifference, note: str, *, color: bool) -> list[str]:
-    """One file: what becomes of it, and the lines that differ."""
+    """One file: its change, and the lines that differ."""
     width = max(shutil.get_terminal_size().columns, 40)
     return [one.head + (f" ({note})" if note else ""), *drawn(one.lines, width, color=color)]
 
 
 def plan_lines(plan: UndoPlan, *, color: bool) -> Iterator[str]:
-    """What an act would do, what it leaves as it is, and what it does not cover."""
+    """The changes of an undo, the files that it leaves unchanged, and the calls that it does not cover."""
     yield from changed_lines(plan.files, plan.left, color=color)
     yield from uncovered_lines(plan)
 
 
 def left_lines(left: Iterable[Left], *, color: bool) -> Iterator[str]:
     for one in left:
-        yield f"left as it is: {visible(one.path)}; {visible(one.why)}"
+        yield f"left unchanged: {visible(one.path)}; {visible(one.why)}"
         if one.difference is not None and one.difference.lines:
-            yield "  to put it back would change:"
+            yield "  putting it back would change:"
             yield from file_lines(one.difference, "", color=color)[1:]
 
 
@@ -65,29 +62,27 @@ def uncovered_lines(plan: UndoPlan) -> Iterator[str]:
 
 
 def changed_lines(found: Iterable[PutBack], left: Iterable[Left], *, color: bool) -> Iterator[str]:
-    """What a session has changed, and of which files that is not known."""
+    """The changes of a session, and the files whose changes are unknown."""
     for one in found:
         yield from file_lines(one.difference, one.note, color=color)
     yield from left_lines(left, color=color)
 
 
 def done_text(plan: UndoPlan, done: Done, redo: str) -> str:
-    """What was done, and how that is taken back."""
+    """The result of an undo or redo, and the command that reverts an undo."""
     files = number_of(len(done.files), "file")
     if plan.redo:
-        return f"Took the undo of {files} back."
-    return f"Put back {files}. To take that back: {redo}"
+        return f"Redid the changes of {files}."
+    return f"Put back {files}. To redo: {redo}"
 
 
-# What an undo would do, and has done, as data.
-#
-# Knows contents of files, not where they are kept or how they are put back.
+# The plan and the result of an undo, as data.
 
 
 @dataclass(frozen=True)
 class PutBack:
-    """A file to put back: what it holds ``now`` and held ``then``, None for no file. ``back`` is the oldest
-    write that is taken back; ``note`` says what stays."""
+    """A file to put back: its contents ``now`` and ``then``, None for no file. ``back`` is the oldest write
+    to undo; ``note`` names the writes that stay."""
 
     path: str
     now: bytes | None
@@ -105,7 +100,7 @@ class PutBack:
 
 @dataclass(frozen=True)
 class Left:
-    """A file that is left as it is, why, and what putting it back would change, where that is known."""
+    """A file that is left unchanged, the reason, and the change of putting it back, if that is known."""
 
     path: str
     why: str
@@ -118,7 +113,7 @@ class Left:
 
 @dataclass(frozen=True)
 class Uncovered:
-    """A call that may have changed what was not kept."""
+    """A call that may have changed files without a kept version."""
 
     id: str
     form: str
@@ -130,7 +125,7 @@ class Uncovered:
 
 @dataclass(frozen=True)
 class UndoPlan:
-    """What an act would do. Of a ``redo`` all words are the same, the other way round."""
+    """The plan of an undo. A ``redo`` has the same fields, in the other direction."""
 
     session: str
     files: tuple[PutBack, ...]
@@ -154,8 +149,7 @@ class UndoPlan:
 
 @dataclass(frozen=True)
 class Done:
-    """What became of an act: its name, the files that were put back, those that could not be, and what else
-    is to be said of them."""
+    """The result of an undo or redo: its name, the files put back, the failed files, and notes about them."""
 
     act: str
     files: tuple[str, ...]
@@ -164,14 +158,14 @@ class Done:
 
 
 def difference(path: str, old: bytes | None, new: bytes | None) -> FileDifference:
-    """What lies between two contents of a file, without what looks like a secret."""
+    """The difference of two contents of a file, without probable secrets."""
     before, after = _text(old), _text(new)
     if (before is None) != (old is None) or (after is None) != (new is None):
         sizes = [number_of(len(data), "byte") if data is not None else "no file" for data in (old, new)]
-        return FileDifference(visible(path), f"{visible(path)}, which is no text: {' to '.join(sizes)}", ())
+        return FileDifference(visible(path), f"{visible(path)}, a binary file: {' to '.join(sizes)}", ())
     (found,) = differences(Changes((Change(path, before, after),)))
     if after is not None and "-----BEGIN " in after:
-        return replace(found, head=f"{found.head}, with a key in it that is not shown", lines=())
+        return replace(found, head=f"{found.head}, contains a key that is not shown", lines=())
     return replace(found, lines=tuple(replace(line, text=redact(line.text)) for line in found.lines))
 
 
@@ -183,17 +177,17 @@ def _text(data: bytes | None) -> str | None:
 
 
 NOT_KEPT = (
-    f"what it held is not kept (no file of more than {MAX_FILE // 1_000_000} MB is, and"
-    f" {KEPT_BYTES // 1_000_000} MB in all, the latest)"
+    f"its earlier content was not kept (files up to {MAX_FILE // 1_000_000} MB are kept, the latest"
+    f" {KEPT_BYTES // 1_000_000} MB in all)"
 )
 CHANGING = frozenset({"writes", "runs", "deletes"})
 FORM_CHARS = 100
-NAMED = 10  # files in the sentence of an event, which lists all
+NAMED = 10  # maximum number of files in the message of an event; its data lists all
 
 
 @dataclass
 class _CurrentFile:
-    """A file as it is now."""
+    """The current state of a file."""
 
     digest: str | None = None
     data: bytes | None = None
@@ -201,11 +195,10 @@ class _CurrentFile:
 
 
 def _standing(rows: Sequence[Written], now: str | None) -> Iterator[tuple[Written, bool]]:
-    """The writes of one file that stand in what it holds ``now``, the latest first, acts included; at the end
-    one that does not, if somebody else has changed the file since.
+    """The writes of one file (by calls, undo and redo) that are in its content ``now``, the latest first. If
+    others have changed the file since, the last one is a write that is not in it.
 
-    A write that was recorded and then not made left the file as it was before, and is passed over; so are
-    those that an act has taken back."""
+    Skips undone writes, and writes that were recorded but not carried out."""
     taken_back = rows[-1].seq + 1 if rows else 0
     for row in reversed(rows):
         if row.seq >= taken_back:
@@ -223,8 +216,8 @@ def _standing(rows: Sequence[Written], now: str | None) -> Iterator[tuple[Writte
 
 
 def _not_taken_back(rows: Sequence[Written], act: str = "") -> Iterator[Written]:
-    """What was written by calls, or by an act, and no act has taken back, the latest first, whatever the file
-    holds now."""
+    """The writes of calls, or of one undo, that were not undone, the latest first; the current content of the
+    file does not matter."""
     taken_back = rows[-1].seq + 1
     for row in reversed(rows):
         if row.seq < taken_back:
@@ -236,8 +229,8 @@ def _not_taken_back(rows: Sequence[Written], act: str = "") -> Iterator[Written]
 
 @dataclass
 class Undo:
-    """The way back of one session. ``forbids`` says why the rules do not let a file be written with a text,
-    if they do not; ``ships`` tells whether a tool is one of ours, which write through the workspace only."""
+    """The undo of one session. ``forbids`` returns why the rules forbid writing a text to a file, empty if
+    they allow it. ``ships`` returns whether a tool is built in: these write only through the workspace."""
 
     versions: StoreVersions
     workspace: Workspace
@@ -250,12 +243,12 @@ class Undo:
     _rows: list[Written] = field(default_factory=list)
 
     def plan(self, since: int = 0) -> UndoPlan:
-        """How to put back what was written from event ``since`` on."""
+        """The plan to undo the writes from event ``since`` on."""
         files = [self._put_back(path, rows, since) for path, rows in self._by_path()]
         return self._plan(files, uncovered=tuple(self._uncovered(since)))
 
     def plan_redo(self) -> UndoPlan:
-        """How to take the last undo back that was not taken back yet. Raises UsageError."""
+        """The plan to revert the last undo that was not reverted yet. Raises UsageError."""
         by_path = self._by_path()
         acts = dict.fromkeys(row.act for row in reversed(self._rows) if row.act.startswith("u"))
         plans = [
@@ -263,7 +256,7 @@ class Undo:
         ]
         for found in (*(one for one in plans if one.files), *(one for one in plans if one.left)):
             return found
-        raise UsageError(f"Session {self.session} has no undo that could be taken back.")
+        raise UsageError(f"Session {self.session} has no undo to redo.")
 
     def _plan(self, files: Iterable[PutBack | Left | None], **more: Any) -> UndoPlan:
         found = [self._checked(one) if isinstance(one, PutBack) else one for one in files if one is not None]
@@ -272,7 +265,7 @@ class Undo:
         return UndoPlan(self.session, tuple(back), left, **more)
 
     def _by_path(self) -> list[tuple[str, list[Written]]]:
-        """The writes of each file, the one that was written last first."""
+        """The writes of each file, the latest file first."""
         self._rows = self.versions.of(self.session)
         found: dict[str, list[Written]] = {}
         for row in self._rows:
@@ -280,7 +273,7 @@ class Undo:
         return sorted(found.items(), key=lambda item: -item[1][-1].seq)
 
     def _put_back(self, path: str, rows: list[Written], since: int) -> PutBack | Left | None:
-        """How to put back one file; None where nothing is to do."""
+        """The plan for one file; None if there is nothing to do."""
         file = self._file(path)
         if file.trouble:
             open_ones = any(row.event >= since for row in _not_taken_back(rows))
@@ -299,11 +292,11 @@ class Undo:
         if not taken:
             calls = [one for one in _not_taken_back(rows) if one.event >= since]
             return self._changed_since(path, file, foreign, calls[-1]) if foreign and calls else None
-        note = "somebody else changed it between its writes, so those before that stay" if foreign else ""
+        note = "another program changed it between these writes, so the earlier ones stay" if foreign else ""
         return self._to(path, file, taken[-1], note)
 
     def _again(self, path: str, rows: list[Written], act: str) -> PutBack | Left | None:
-        """How to take back what an act has done to one file."""
+        """The plan to revert an undo in one file."""
         mine = [*_not_taken_back(rows, act)]
         if not mine:
             return None
@@ -321,7 +314,7 @@ class Undo:
         return None
 
     def _to(self, path: str, file: _CurrentFile, row: Written, note: str = "") -> PutBack | Left | None:
-        """The way from what a file holds to what it held before a write."""
+        """The plan that restores the content of a file before a write."""
         if row.before == file.digest:
             return None
         then = None if row.before is None else self.versions.content(row.before)
@@ -330,9 +323,9 @@ class Undo:
         return PutBack(path, file.data, then, row, note)
 
     def _changed_since(self, path: str, file: _CurrentFile, row: Written, first: Written) -> Left:
-        """A file that somebody else has changed after a write; ``first`` is the oldest to be taken back."""
+        """A file that others have changed after a write; ``first`` is the oldest write to undo."""
         other = self.versions.others(self.session, path, file.digest, row.seq)
-        by = f"session {other}; quoth undo {other} comes first" if other else "somebody else"
+        by = f"session {other}; run quoth undo {other} first" if other else "another program"
         why = f"it was {'removed' if file.digest is None else 'changed'} since by {by}"
         if first.before == file.digest:
             return Left(path, why)
@@ -342,16 +335,12 @@ class Undo:
         return Left(path, why, difference(path, file.data, then))
 
     def _file(self, path: str) -> _CurrentFile:
-        """A file as it is now, reached as it was when it was written."""
+        """The current state of a file at the path of its write."""
         try:
             real = self.workspace.locate(path)
             if (spelt := self.workspace.spelling(real)) != path:
-                where = (
-                    f"{spelt} by now"
-                    if self.workspace.holds(real)
-                    else "a place outside the workspace by now"
-                )
-                return _CurrentFile(trouble=f"its path leads to {visible(where)}")
+                where = spelt if self.workspace.holds(real) else "a place outside the workspace"
+                return _CurrentFile(trouble=f"its path now leads to {visible(where)}")
             if not real.exists():
                 return _CurrentFile()
             with self.workspace.open_read(path) as file:
@@ -364,7 +353,7 @@ class Undo:
             return _CurrentFile(trouble=_unnamed(str(error), path))
 
     def _checked(self, one: PutBack) -> PutBack | Left:
-        """A file that the rules let be written so; else why it is left."""
+        """The file, or a Left with the reason if the rules forbid writing it."""
         if one.now is not None and len(one.now) > MAX_FILE:
             return Left(one.path, NOT_KEPT)
         why = self.forbids(one.path, "" if one.then is None else one.then.decode("utf-8", "replace"))
@@ -379,8 +368,8 @@ class Undo:
             if isinstance(taken, dict):
                 first = taken["session"]
                 return (
-                    f"Session {self.session} has written no file itself; what it was forked with is put back"
-                    f" by quoth undo {first}.{more}"
+                    f"Session {self.session} has written no file itself. To undo the writes before its fork:"
+                    f" quoth undo {first}.{more}"
                 )
             if self.transcript.imported(self.session):
                 return f"Session {self.session} has written no file here; it was imported.{more}"
@@ -388,12 +377,12 @@ class Undo:
         if since and not any(row.event >= since for row in self._rows if not row.act):
             return f"Session {self.session} has written no file since {self.session}.{since}.{more}"
         if any(row.act for row in self._rows):
-            again = f"quoth undo {self.session} --redo writes it again"
-            return f"All that session {self.session} has written is put back already; {again}.{more}"
-        return f"Each file that session {self.session} has written is as it was before.{more}"
+            again = f"quoth undo {self.session} --redo restores it"
+            return f"The writes of session {self.session} are already undone; {again}.{more}"
+        return f"Each file that session {self.session} has written has its earlier content.{more}"
 
     def do(self, plan: UndoPlan) -> Done:
-        """Put the files of a plan back, and record that."""
+        """Put back the files of a plan, and record it."""
         kind = "r" if plan.redo else "u"
         act = f"{kind}{1 + len({row.act for row in self._rows if row.act.startswith(kind)})}"
         done: list[PutBack] = []
@@ -423,7 +412,7 @@ class Undo:
         return Done(act, tuple(one.path for one in done), tuple(failed), tuple(said))
 
     def _remove_folders(self) -> None:
-        """Remove the folders that were made for files which are taken back, where nothing else is in them."""
+        """Remove empty folders that were created for undone files."""
         made = {
             str(folder)
             for path, rows in self._by_path()
@@ -435,16 +424,16 @@ class Undo:
 
     def _record(self, plan: UndoPlan, act: str, done: Sequence[PutBack]) -> None:
         files = [one.path for one in done]
-        what = "Took an undo back" if plan.redo else "Put back what was written"
+        what = "Redid changes" if plan.redo else "Undid changes"
         more = f" and {len(files) - NAMED} more" if len(files) > NAMED else ""
         text = f"{what} ({act}): {', '.join(map(file_name, files[:NAMED]))}{more}"
         self.transcript.add(self.session, "undo", {"user": self.user, "text": text, "files": files})
         self.record(text)
 
-    # What else there is to know
+    # More information
 
     def _uncovered(self, since: int) -> Iterator[Uncovered]:
-        """The calls from event ``since`` on that may have changed what was not kept."""
+        """The calls from event ``since`` on that may have changed files without a kept version."""
         calls: dict[str, Event] = {}
         ends: dict[str, Event] = {}
         openings = self.transcript.events(self.session, kind="session")
@@ -470,11 +459,11 @@ class Undo:
             return "" if kept else "it was begun, and how that ended is not known"
         tool = call_text(call)[1:].partition(" ")[0].rstrip(")")
         wrote = any(str(one).startswith(("wrote:", "created:")) for one in end.data.get("effects", ()))
-        return "what it wrote was not kept" if not kept and (wrote or not self.ships(tool)) else ""
+        return "the earlier content was not kept" if not kept and (wrote or not self.ships(tool)) else ""
 
     def changed(self) -> tuple[list[PutBack], list[Left]]:
-        """What lies between the first content of each file and what it holds now; and the files of which that
-        is not known."""
+        """The difference between the first and the current content of each file; and the files for which it
+        is unknown."""
         found: list[PutBack] = []
         left: list[Left] = []
         for path, rows in sorted(self._by_path()):
@@ -487,12 +476,12 @@ class Undo:
                 left.append(Left(path, file.trouble or NOT_KEPT))
                 continue
             ours = any(stands for _, stands in [*_standing(rows, file.digest)][:1])
-            note = "" if ours else "somebody else has changed it since, too"
+            note = "" if ours else "another program has changed it since, too"
             found.append(PutBack(path, then, file.data, first, note))
         return found, left
 
     def event_of(self, wanted: str) -> int:
-        """The place of the event that ``wanted`` names: ``N``, ``ID.N`` or the key of a call. Raises
+        """The number of the event that ``wanted`` names: ``N``, ``ID.N`` or the key of a call. Raises
         UsageError."""
         count = 0
         for event in self.transcript.events(self.session):
@@ -502,7 +491,7 @@ class Undo:
         place = re.fullmatch(rf"(?:{re.escape(self.session)}\.)?(\d{{1,18}})", wanted, re.ASCII)
         if place is None:
             raise UsageError(
-                f"--to is the number of an event, as quoth log {self.session} counts, not {visible(wanted)}."
+                f"--to takes the number of an event in quoth log {self.session}, not {visible(wanted)}."
             )
         if not 1 <= int(place[1]) <= count:
             has = f"session {self.session} has {number_of(count, 'event')}"
@@ -510,8 +499,8 @@ class Undo:
         return int(place[1])
 
     def last_group(self) -> int:
-        """The event that begins the last message, or call by hand, whose writes were not taken back; 0 if
-        there is none."""
+        """The first event of the last message, or call of a person, whose writes were not undone; 0 if there
+        is none."""
         left = [row for _, rows in self._by_path() for row in _not_taken_back(rows)]
         if not left:
             return 0
@@ -524,5 +513,5 @@ class Undo:
 
 
 def _unnamed(said: str, path: str) -> str:
-    """The complaint about a file without its name, which stands before it anyway."""
+    """The message about a file, without the file's name, which is already before it."""
     return said.removeprefix(f"{path} ").removeprefix(f"{path}: ").rstrip(".")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import THESE_WORDS_ARE_IN, WHAT_WAS_GIVEN_WITH_THE
+from sentences import THE_DATA_GIVEN_WITH_THE, THESE_WORDS_ARE_IN
 from words import files, form, lines, quoth, scripted, tool
 
 from quoth import ModelOptions
@@ -265,7 +265,7 @@ async def test_what_is_given_beside_a_task_is_no_wish_either(tmp_path: Path) -> 
         workspace=tmp_path, model=scripted(ORDER, "Done."), consent=person, **given
     ) as agent:
         await agent.call(CallForm("cognitive-loop", {"task": "What is that?", "value": MAIL}))
-    assert (sent, person.reasons) == ([], [f"{THESE_WORDS_ARE_IN} {WHAT_WAS_GIVEN_WITH_THE}"])
+    assert (sent, person.reasons) == ([], [f"{THESE_WORDS_ARE_IN} {THE_DATA_GIVEN_WITH_THE}"])
 
 
 @pytest.mark.parametrize("plan", ["approved", "not approved"])

@@ -337,7 +337,7 @@ def test_a_session_is_the_same_in_another_store_and_goes_on_there(here: Path, tm
     approve(here, **other)
     assert done(here, "resume", "s1", **other) == "It is done."  # with what was given here
     assert (here / "count").read_text() == "3"
-    other_one = "There is another session s1 already; give this one an id: --as ID"
+    other_one = "Another session is named s1; give this one an id: --as ID"
     assert refused(here, "import", "s1.hy", **other) == other_one
     assert THE_CHAIN_IS_WHOLE in done(here, "audit", "verify", **other)
 

@@ -57,7 +57,7 @@ def test_a_session_is_shown_and_put_back_and_written_again(here: Path) -> None:
 
     done = quoth("undo", "s1", "--yes", cwd=here)
     assert (done.code, done.out) == (0, BACK)
-    assert done.err == "quoth: Put back 2 files. To take that back: quoth undo s1 --redo\n"
+    assert done.err == "quoth: Put back 2 files. To redo: quoth undo s1 --redo\n"
     assert ((here / "a.txt").read_text(), (here / "new").exists()) == ("one\ntwo\n", False)
     assert quoth("diff", "s1", cwd=here).err == "quoth: Session s1 has changed no file.\n"
     again = quoth("undo", "s1", "--redo", "--yes", "--json", cwd=here)
@@ -68,13 +68,15 @@ def test_a_session_is_shown_and_put_back_and_written_again(here: Path) -> None:
     (here / "a.txt").write_text("one\nTWO\nmine\n")
     some = quoth("undo", "s1", "--yes", cwd=here)
     assert some.code == 1
-    assert "left as it is: a.txt; it was changed since by somebody else\n" in some.out
-    assert "  to put it back would change:\n│ @@ line 1 @@\n│   one\n│ - TWO\n│ - mine\n│ + two\n" in some.out
+    assert "left unchanged: a.txt; it was changed since by another program\n" in some.out
+    assert (
+        "  putting it back would change:\n│ @@ line 1 @@\n│   one\n│ - TWO\n│ - mine\n│ + two\n" in some.out
+    )
     (found, *_) = json.loads(quoth("diff", "s1", "--json", cwd=here).out)
-    assert (found["path"], found["note"]) == ("a.txt", "somebody else has changed it since, too")
-    assert "Put back what was written (u2): new/b.txt" in quoth("log", "s1", cwd=here).out
+    assert (found["path"], found["note"]) == ("a.txt", "another program has changed it since, too")
+    assert "Undid changes (u2): new/b.txt" in quoth("log", "s1", cwd=here).out
     audit = quoth("audit", "--session", "s1", "--json", cwd=here).out
-    assert "Took an undo back (r1): " in audit
+    assert "Redid changes (r1): " in audit
 
 
 @pytest.mark.parametrize("answer", ["y", "n"])
@@ -92,9 +94,9 @@ def test_mistakes_are_one_sentence_each(here: Path) -> None:
         "undo s2": "Session s2 has written no file.",
         "undo s3": f"{THERE_IS_NO_SESSION} s3 in this workspace. The latest are s1, s2.",
         "undo s1 --to 99": "There is no event s1.99; session s1 has 19 events.",
-        "undo s1 --to x": "--to is the number of an event, as quoth log s1 counts, not x.",
+        "undo s1 --to x": "--to takes the number of an event in quoth log s1, not x.",
         "undo s1 --to 18": "Session s1 has written no file since s1.18.",
-        "undo s1 --redo": "Session s1 has no undo that could be taken back.",
+        "undo s1 --redo": "Session s1 has no undo to redo.",
         "undo s1 --redo --to 3": "--redo takes the last undo back, as a whole; --to is for an undo.",
         "diff s3": f"{THERE_IS_NO_SESSION} s3 in this workspace. The latest are s1, s2.",
     }.items():

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from pictures import png
-from sentences import CANNOT_BE_READ, IT_WRITES_FILES, THESE_WORDS_ARE_IN, WHAT_WAS_GIVEN_WITH_THE
+from sentences import CANNOT_BE_READ, IT_WRITES_FILES, THE_DATA_GIVEN_WITH_THE, THESE_WORDS_ARE_IN
 from words import Agent, agent, complaint, quoth, scripted
 
 from quoth.agent.run.spec import IMAGE_BYTES, MOST_FILES, TEXT_BYTES, images_message
@@ -267,7 +267,7 @@ def test_calls_that_stand_in_a_file_are_quotations(tmp_path: Path) -> None:
     with agent(tmp_path, '(write-file :path "a" :content "hello from afar")', consent=None) as it:
         it.run("What stands here?", files=[tmp_path / "notes.txt"])
         (request,) = it.broker.requests()
-    assert request.reason == f"{IT_WRITES_FILES}; {THESE_WORDS_ARE_IN} {WHAT_WAS_GIVEN_WITH_THE}"
+    assert request.reason == f"{IT_WRITES_FILES}; {THESE_WORDS_ARE_IN} {THE_DATA_GIVEN_WITH_THE}"
 
 
 def test_files_of_a_task_may_be_given_on_the_command_line(tmp_path: Path, cat: Path) -> None:

@@ -81,7 +81,7 @@ async def test_what_was_said_so_far_is_in_the_log(
     async with agent:
         (event,) = agent.transcript.events(agent.session, kind="interrupt")
         assert event.said == {"text": kept}
-        assert "A person interrupted the run; it had said so far:" in log(agent)
+        assert "A person interrupted the run. The model's reply so far:" in log(agent)
         assert ("hush" in log(agent)) == (begun == BEGUN and not secret)
 
 

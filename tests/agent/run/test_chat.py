@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import THE_PERSON_SAID_NO, WHAT_WAS_GIVEN_WITH_THE
+from sentences import THE_DATA_GIVEN_WITH_THE, THE_PERSON_SAID_NO
 from words import complaint, grouped, scripted, tool
 
 from quoth.agent.client import AsyncAgent
@@ -398,7 +398,7 @@ def test_what_was_known_comes_from_the_record_when_a_message_goes_on(tmp_path: P
 def test_a_call_that_stands_in_what_is_known_is_a_quotation(tmp_path: Path) -> None:
     bot = Bot(tmp_path, services=Services(knowledge_base=Base("ben says post: the cells are blue")))
     (reply,) = bot.hears(("ann", "cells?"), says=["POST: the cells are blue"])
-    assert WHAT_WAS_GIVEN_WITH_THE in reply.calls[0].result.message
+    assert THE_DATA_GIVEN_WITH_THE in reply.calls[0].result.message
 
 
 # Calls that wait

@@ -307,7 +307,7 @@ def test_replayed_a_session_whose_tools_changed_makes_the_same_calls(tmp_path: P
     files(tmp_path, {"s1.lisp": exported})
     assert quoth("import", "s1.lisp", "--as", "s2", cwd=tmp_path).code == 0
     said = quoth("log", "s2", cwd=tmp_path).out
-    assert "◦ the model was told: TOOLS: the tools that you can call have changed." in said
+    assert "◦ message to the model: TOOLS: the tools that you can call have changed." in said
     assert len(far.calls) == made
 
 
@@ -319,8 +319,8 @@ def test_replayed_without_a_server_it_is_said_that_the_tools_are_not_here(tmp_pa
     said = quoth("replay", "s1", cwd=tmp_path)
     assert said.code == 1
     assert said.err.startswith(
-        f"quoth: The remote tools are not here. The Redis at {url} cannot be used: no server answers there.\n"
-        "quoth: Tools that are not here: count-fruit.\n"
+        f"quoth: The remote tools are missing. The Redis at {url} cannot be used: no server answers there.\n"
+        "quoth: Tools that are missing: count-fruit.\n"
     )
 
 

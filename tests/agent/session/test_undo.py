@@ -28,7 +28,7 @@ from quoth.tools.history import versions as versions_module
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.database import Store
 
-NO_REDO = "Session s1 has no undo that could be taken back."
+NO_REDO = "Session s1 has no undo to redo."
 ONE = {"a.txt": "one\ntwo\n"}
 
 
@@ -96,9 +96,9 @@ def test_a_session_is_put_back_and_written_again(tmp_path: Path) -> None:
         assert way_of(one).plan().empty
         told = [event.said["text"] for event in one._agent.transcript.events("s1", kind="undo")]
         assert [text.partition(":")[0] for text in told] == [
-            "Put back what was written (u1)",
-            "Took an undo back (r1)",
-            "Put back what was written (u2)",
+            "Undid changes (u1)",
+            "Redid changes (r1)",
+            "Undid changes (u2)",
         ]
 
 
@@ -147,19 +147,19 @@ def test_sub_agents_programs_and_runs_are_covered(tmp_path: Path) -> None:
 # What somebody else has done
 
 OTHERS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "changed": (lambda file: file.write_text("mine"), "it was changed since by somebody else"),
-    "removed": (lambda file: file.unlink(), "it was removed since by somebody else"),
+    "changed": (lambda file: file.write_text("mine"), "it was changed since by another program"),
+    "removed": (lambda file: file.unlink(), "it was removed since by another program"),
     "a folder": (
         lambda file: (file.unlink(), file.mkdir()),
         f"is a folder; {LIST_FILES_SHOWS_WHAT_IS}",
     ),
     "a link inside": (
         lambda file: (file.unlink(), file.symlink_to("b.txt")),
-        "its path leads to b.txt by now",
+        "its path now leads to b.txt",
     ),
     "a link outside": (
         lambda file: (file.unlink(), file.symlink_to("/etc/passwd")),
-        "its path leads to a place outside the workspace by now",
+        "its path now leads to a place outside the workspace",
     ),
 }
 
@@ -185,7 +185,7 @@ def test_the_folder_around_may_have_become_a_link(tmp_path: Path) -> None:
         shutil.rmtree(tmp_path / "in/sub")
         (tmp_path / "in/sub").symlink_to(outside)
         plan, _ = undone(one)
-        assert left(plan) == {"sub/a.txt": "its path leads to a place outside the workspace by now"}
+        assert left(plan) == {"sub/a.txt": "its path now leads to a place outside the workspace"}
         assert (outside / "a.txt").read_text() == "1"
 
 
@@ -195,7 +195,7 @@ def test_a_file_it_made_may_have_become_a_link(tmp_path: Path) -> None:
         (tmp_path / "a.txt").unlink()
         (tmp_path / "a.txt").symlink_to("/etc/passwd")
         plan = way_of(one).plan()
-        assert left(plan) == {"a.txt": "its path leads to a place outside the workspace by now"}
+        assert left(plan) == {"a.txt": "its path now leads to a place outside the workspace"}
 
 
 def test_a_hostile_name_draws_nothing(tmp_path: Path) -> None:
@@ -217,10 +217,12 @@ def test_a_change_in_between_stays(tmp_path: Path) -> None:
         one.call('(read-file :path "a.txt")')
         write(one, "a.txt", "2")
         plan, _ = undone(one)
-        assert plan.files[0].note == "somebody else changed it between its writes, so those before that stay"
+        assert (
+            plan.files[0].note == "another program changed it between these writes, so the earlier ones stay"
+        )
         assert (tmp_path / "a.txt").read_text() == "mine"
         (why,) = left(way_of(one).plan()).values()
-        assert why == "it was changed since by somebody else"
+        assert why == "it was changed since by another program"
 
 
 def test_what_would_have_been_put_back_is_shown(tmp_path: Path) -> None:
@@ -230,7 +232,7 @@ def test_what_would_have_been_put_back_is_shown(tmp_path: Path) -> None:
         ((found,), changed) = way_of(one).plan().left, way_of(one).changed()[0]
         assert found.difference is not None
         assert found.difference.to_json()["diff"] == "@@ line 1 @@\n-1\n-mine\n+one\n+two\n"
-        assert changed[0].note == "somebody else has changed it since, too"
+        assert changed[0].note == "another program has changed it since, too"
 
 
 def test_another_session_is_named(tmp_path: Path) -> None:
@@ -238,7 +240,7 @@ def test_another_session_is_named(tmp_path: Path) -> None:
         write(one, "a.txt", "1")
     with at_work(tmp_path, session="s2") as two:
         write(two, "a.txt", "2")
-        why = "it was changed since by session s2; quoth undo s2 comes first"
+        why = "it was changed since by session s2; run quoth undo s2 first"
         assert left(way_of(two, "s1").plan()) == {"a.txt": why}
         undone(two)
         way = way_of(two, "s1")
@@ -292,7 +294,7 @@ def test_old_contents_make_room_for_new_ones(tmp_path: Path, monkeypatch: pytest
         plan, done = undone(one)
         assert done.files[0] == "11.txt"
         assert set(left(plan)) | set(done.files) == {f"{n}.txt" for n in range(12)}
-        assert all(why.startswith("what it held is not kept") for why in left(plan).values())
+        assert all(why.startswith("its earlier content was not kept") for why in left(plan).values())
         assert (tmp_path / "11.txt").read_text() == texts[11]
 
 
@@ -305,7 +307,7 @@ def test_a_file_that_is_too_large_is_said_at_once(tmp_path: Path) -> None:
             "big.txt was larger than 20,000,000 bytes, too large for quoth undo to put it back."
         )
         assert left(way_of(one).plan())["big.txt"].startswith(
-            "what it held is not kept (no file of more than 20 MB"
+            "its earlier content was not kept (files up to 20 MB"
         )
 
 
@@ -329,7 +331,7 @@ def test_what_programs_did_is_listed(tmp_path: Path) -> None:
         plan = way_of(one).plan()
         assert [(found.form, found.why) for found in plan.uncovered] == [
             ("(run-it)", "it ran a program"),
-            ("(scribble)", "what it wrote was not kept"),
+            ("(scribble)", "the earlier content was not kept"),
         ]
 
 
@@ -350,7 +352,7 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
 
 NOTHING = {
     "none": "Session s1 has written no file.",
-    "fork": "Session FORK has written no file itself; what it was forked with is put back by quoth undo s1.",
+    "fork": "Session FORK has written no file itself. To undo the writes before its fork: quoth undo s1.",
     "import": "Session s1 has written no file here; it was imported.",
 }
 
