@@ -24,7 +24,9 @@ TOPICS = {
         *("traces", "dialects"),
     ),
     "Coming from": tuple(f"coming-from-{one}" for one in ("claude-code", "aider", "llm", "gptel")),
-    "To look up": ("commands", "settings", "terms", "security", "house"),
+    "To look up": (
+        *("errors", "commands", "settings", "terms", "data", "privacy", "upgrade", "security", "house"),
+    ),
 }
 _HEADLINE = re.compile(r"^\*+ (.+)$")
 _BLOCK = re.compile(r"^#\+(begin|end)_\w+", re.IGNORECASE)
