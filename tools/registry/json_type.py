@@ -94,8 +94,9 @@ def nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 def with_texts(schema: Any, value: Any, formats: Container[str], change: Callable[[str], str]) -> Any:
     """``value`` with ``change`` applied to each text that has one of the formats by its schema."""
-    for branch in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
-        value = with_texts(branch, value, formats, change)
+    for branch in branches(schema):
+        if not _excludes(branch, value):
+            value = with_texts(branch, value, formats, change)
     if isinstance(value, str) and schema.get("format") in formats:
         return change(value)
     if isinstance(value, list):
@@ -107,6 +108,59 @@ def with_texts(schema: Any, value: Any, formats: Container[str], change: Callabl
         known = defaultdict(lambda: more if isinstance(more, dict) else {}, schema.get("properties") or {})
         return {name: with_texts(known[name], item, formats, change) for name, item in value.items()}
     return value
+
+
+def branches(schema: Mapping[str, Any]) -> list[Any]:
+    """The schemas of a union; none of any other schema."""
+    return [*schema.get("anyOf", ()), *schema.get("oneOf", ())]
+
+
+def _excludes(branch: Mapping[str, Any], value: Any) -> bool:
+    """Whether a field of a value has another constant than a branch of a union says."""
+    if not isinstance(value, Mapping):
+        return False
+    fields = (branch.get("properties") or {}).items()
+    return any(
+        known and value.get(name, known[0]) not in known for name, node in fields if (known := values(node))
+    )
+
+
+def clash(one: Any, other: Any, tagged: bool = False) -> bool:
+    """Whether a text may be a path by one branch of a union and another text by the other. A constant in a
+    field that both require tells them apart, as the field of a ``tagged`` union does."""
+    if one == other or not (has_path(one) or has_path(other)):
+        return False
+    if inner := branches(one):
+        return any(clash(branch, other, tagged) for branch in inner)
+    if branches(other):
+        return clash(other, one, tagged)
+    kinds = {_kind(one), _kind(other)}
+    if kinds != {"object"}:
+        return len(kinds) == 1 or "any" in kinds
+    first, second = one.get("properties") or {}, other.get("properties") or {}
+    shared = first.keys() & second.keys()
+    sure = (
+        shared
+        if tagged
+        else shared.intersection(one.get("required", ())).intersection(other.get("required", ()))
+    )
+    for name in sure:
+        left, right = values(first[name]), values(second[name])
+        if left and right and not any(value in right for value in left):
+            return False
+    is_open = one.get("additionalProperties") or other.get("additionalProperties")
+    return bool(is_open) or any(clash(first[name], second[name]) for name in shared)
+
+
+def has_path(schema: Any) -> bool:
+    """Whether a text in a value of the schema is a path."""
+    return any(node.get("format") in PATHS for node in nodes(schema))
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if any(isinstance(value, str) for value in values(schema)):
+        return "string"
+    return str(schema.get("type", "any"))
 
 
 def json_type(schema: dict[str, Any]) -> type[JsonType]:
@@ -154,12 +208,12 @@ def inline(schema: dict[str, Any]) -> dict[str, Any]:
 def words(schema: Mapping[str, Any], docs: bool = False) -> str:
     """The type in words: ``str``, ``list of int``, ``{"name" str  ["age" int = 1]}``; with ``docs`` the
     fields have their own, ``{"name" str (In full)}``."""
-    if values := _values(schema):
-        return " | ".join(map(print_value, values))
+    if constants := values(schema):
+        return " | ".join(map(print_value, constants))
     if name := FORMATS.get(schema.get("format") or schema.get("contentEncoding")):  # type: ignore[arg-type]
         return name
-    if branches := schema.get("anyOf", schema.get("oneOf")):
-        return " or ".join(words(one, docs) for one in branches)
+    if inner := branches(schema):
+        return " or ".join(words(one, docs) for one in inner)
     kind = schema.get("type", "any")
     if kind == "array":
         if "prefixItems" in schema:
@@ -196,7 +250,8 @@ def _field(name: str, schema: Mapping[str, Any], required: bool, docs: bool) -> 
     return f"[{text}]{doc}" if default is None else f"[{text} = {print_value(default)}]{doc}"
 
 
-def _values(schema: Mapping[str, Any]) -> list[Any]:
+def values(schema: Mapping[str, Any]) -> list[Any]:
+    """The constants of a schema."""
     return [schema["const"]] if "const" in schema else schema.get("enum", [])
 
 
@@ -209,12 +264,12 @@ def core_of(schema: Any) -> Any:
         raise _wrong(schema, "is no JSON Schema")
     if "const" in schema or "enum" in schema:
         _only(schema, {"const", "enum", "type"})
-        values = _values(schema)
-        if not isinstance(values, list) or not values or not all(map(_is_scalar, values)):
+        constants = values(schema)
+        if not isinstance(constants, list) or not constants or not all(map(_is_scalar, constants)):
             raise _wrong(schema, "has values that are no texts or numbers")
         from pydantic_core import core_schema
 
-        return core_schema.literal_schema(values)
+        return core_schema.literal_schema(constants)
     for key in ("anyOf", "oneOf"):
         if key in schema:
             _only(schema, {key, "type", *_LIMITS})  # pydantic writes the type of its branches beside them

@@ -15,7 +15,16 @@ from typing import Any
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import Code, print_value
-from quoth.tools.registry.json_type import PATHS, JsonType, in_short, json_type, nodes, with_texts, words
+from quoth.tools.registry.json_type import (
+    PATHS,
+    JsonType,
+    has_path,
+    in_short,
+    json_type,
+    nodes,
+    with_texts,
+    words,
+)
 from quoth.tools.text import file_name
 
 
@@ -72,7 +81,7 @@ def takes_text(hint: Any) -> bool:
 def has_paths(hint: Any) -> bool:
     """Whether a type is or contains a path."""
     if is_json(hint):
-        return any(node.get("format") in PATHS for node in nodes(hint.schema))
+        return has_path(hint.schema)
     return hint in (WorkspacePath, Path) or any(map(has_paths, typing.get_args(hint)))
 
 
@@ -190,11 +199,18 @@ def portable(hint: Any, mode: Mode = "validation") -> Any:
         return dict[unnamed(args[0]), portable(args[1], mode)]  # type: ignore[misc]
     if origin in UNIONS:
         kinds = tuple(portable(arg, mode) for arg in args)
+        if len({*kinds} - {type(None)}) > 1 and any(map(has_paths, kinds)) and mode == "validation":
+            whole = _by_schema(hint, mode)  # refuses a text that may be a path or not
+            return whole if sum(map(is_json, kinds)) > 1 else typing.Union[kinds]  # noqa: UP007
         return hint if kinds == args else typing.Union[kinds]  # noqa: UP007
     if origin is typing.Literal and all(map(_is_scalar, args)):
         return hint
     if origin is typing.Annotated and has_paths(args[0]):
         raise DefinitionError("a path has no bounds of its own; check it in the guard.")
+    return _by_schema(hint, mode)
+
+
+def _by_schema(hint: Any, mode: Mode) -> type[JsonType]:
     from quoth.tools.registry.python_types import schema_of  # here: it imports pydantic
 
     return json_type(schema_of(hint, mode))

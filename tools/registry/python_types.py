@@ -12,6 +12,7 @@ import dataclasses
 import typing
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from typing_extensions import is_typeddict
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import print_value
-from quoth.tools.registry.json_type import BOUND_PATHS, HINT, PATHS, inline, nodes, with_texts
+from quoth.tools.registry.json_type import BOUND_PATHS, HINT, PATHS, clash, inline, nodes, with_texts
 from quoth.tools.registry.param_types import Mark, unnamed
 from quoth.tools.registry.values import plain
 from quoth.tools.text import short
@@ -114,7 +115,7 @@ def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
 
 
 def _named(hint: Any) -> str:
-    return getattr(hint, "__name__", str(hint))
+    return hint.__name__ if isinstance(hint, type) else str(hint)
 
 
 def _is_judged(node: Mapping[str, Any]) -> bool:
@@ -151,10 +152,9 @@ def _other_reading(core: Any) -> str:
 def _two_texts(schema: Any) -> str:
     """Whether a text may be a path or another thing, in a union; then it would be taken as a path."""
     for node in nodes(schema):
-        branches = [*(node.get("anyOf") or ()), *(node.get("oneOf") or ())]
-        texts = [one for one in branches if one.get("type") == "string" or isinstance(one.get("const"), str)]
-        if len(texts) > 1 and any(one.get("format") in PATHS for one in texts):
-            return "a text there may be a path or not"
+        for key in ("anyOf", "oneOf"):
+            if any(clash(*pair, tagged=key == "oneOf") for pair in combinations(node.get(key) or (), 2)):
+                return "a text there may be a path or not; tell the types apart by a Literal in a field"
     return ""
 
 

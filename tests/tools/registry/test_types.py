@@ -597,6 +597,67 @@ def test_a_program_of_python_may_give_the_value_itself(name: str, data: Any, val
     assert all(same(one, value) for one in seen)
 
 
+class AtPath(BaseModel):
+    kind: Literal["path"]
+    at: Path
+
+
+class AtName(BaseModel):
+    kind: Literal["name"]
+    at: str
+    more: dict[str, list[str]] = Field(default_factory=dict)
+
+
+class ByPath(BaseModel):
+    kind: Literal["path"] = "path"
+    at: Path
+
+
+class ByName(BaseModel):
+    kind: Literal["name"] = "name"
+    at: str
+
+
+class Anything(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    kind: str
+
+
+TOLD_APART: list[Any] = [
+    AtPath | AtName,
+    list[AtName | AtPath],
+    AtName | AtPath | None,
+    dict[str, Annotated[ByPath | ByName, Field(discriminator="kind")]],
+    Annotated[AtPath | AtName, Field(discriminator="kind")],
+]
+UNTOLD: list[Any] = [
+    ByPath | ByName,
+    AtPath | Anything,
+    AtPath | dict[str, str],
+    list[Path] | list[str],
+    list[WorkspacePath] | tuple[int, str],
+    Path | str,
+    WorkspacePath | Any,
+    list[Path | str],
+    Path | Literal["auto"],
+    list[AtPath] | list[ByName],
+]
+
+
+@pytest.mark.parametrize("hint", TOLD_APART)
+def test_a_text_of_another_class_of_a_union_is_no_path(hint: Any, here: Path) -> None:
+    for kind, held in (("name", "link/../b"), ("path", "b")):
+        one = {"kind": kind, "at": "link/../b"}
+        wrap = {TOLD_APART[1]: lambda it: [it], TOLD_APART[3]: lambda it: {"x": it}}.get(hint, lambda it: it)
+        made, seen = taking(hint)
+        gate = gateway(made, workspace=here)
+        result = gate.pass_through(CallForm("probe", {"it": wrap(one)}))
+        assert (result.status, result.message) == ("ok", "")
+        assert gate.rows[0]["form"] == str(CallForm("probe", {"it": wrap({"kind": kind, "at": held})}))
+        (given,) = re.findall("at='(.*?)'|at=Posix", str(seen[-1]))
+        assert given == ("" if kind == "path" else held)
+
+
 class TwoNames(BaseModel):
     model_config = ConfigDict(populate_by_name=True)
     file: Path = Field(Path("x"), alias="f")
@@ -624,6 +685,7 @@ class HiddenKey(BaseModel):
         (Choices, "a field may be given by several names"),
         (Stripped, "blanks are cut from texts"),
         (HiddenKey, "the case of texts is changed"),
+        *((hint, "a text there may be a path or not") for hint in UNTOLD),
         (dict[Annotated[str, Field(pattern="^a")], Path], "of a pattern or within a text"),
         (dict[Annotated[str, Field(pattern="^a")], SecretStr], "of a pattern or within a text"),
     ],
