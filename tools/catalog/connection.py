@@ -66,7 +66,7 @@ MEANINGS: Final = (
     ),
     (r"certificate required|CERTIFICATE_REQUIRED", "it wants a certificate of ours (ssl_certfile=…)"),
     (r"WRONG_VERSION_NUMBER|wrong version number|record layer", "it does not speak TLS; write redis://"),
-    (r"[Nn]ame or service|nodename|resolution|getaddrinfo", "there is no host of that name"),
+    (r"[Nn]ame or service|nodename|resolution|getaddrinfo", "its host name is unknown"),
     (r"refused|Connect call failed|No such file|unreachable|No route", "no server answers there"),
     (r"Permission denied", "its socket may not be opened"),
     (r"Timeout|timed out", SILENT),

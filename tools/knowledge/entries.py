@@ -189,7 +189,7 @@ class KnowledgeFile:
         try:
             text = data.decode("utf-8").removeprefix(BOM)
         except UnicodeDecodeError as error:
-            self._fault(data.count(b"\n", 0, error.start), "this is no UTF-8 text")
+            self._fault(data.count(b"\n", 0, error.start), "this is not UTF-8 text")
             return
         if "\0" in text:
             self._fault(text.count("\n", 0, text.index("\0")), "a NUL character stands here")

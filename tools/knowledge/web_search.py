@@ -177,7 +177,7 @@ def _address(spec: str) -> str:
 def _asking(address: str, query: str) -> str:
     """The address for one query, which cannot add anything to it but a text."""
     if not re.search(r"\w", query):
-        raise ToolError("There is no word in the query; letters or digits are searched for.")
+        raise ToolError("The query contains no word: it needs letters or digits.")
     return address.replace(QUERY, quote(query.encode("utf-8", "replace"), safe=""))
 
 
@@ -275,7 +275,7 @@ class FolderSearch:
         """The files in which the words stand, those with the rarer words first. Raises ToolError."""
         words = list(dict.fromkeys(WORD.findall(query.casefold())))[:MAX_WORDS]
         if not words:
-            raise ToolError("There is no word in the query; letters or digits are searched for.")
+            raise ToolError("The query contains no word: it needs letters or digits.")
         return await asyncio.to_thread(self._find, words, min(limit, MAX_HITS))
 
     def _find(self, words: list[str], limit: int) -> list[WebHit]:

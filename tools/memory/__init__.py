@@ -1,1 +1,1 @@
-"""What an agent remembers: blocks with an ACL in SQLite or PostgreSQL, and the search over them."""
+"""An agent's memory: blocks with an ACL in SQLite or PostgreSQL, and the search over them."""

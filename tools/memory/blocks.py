@@ -1,6 +1,6 @@
-"""``BlockMemory``: the memory of one agent over any store that can do a few things in one transaction.
+"""``BlockMemory``: the memory of one agent, over any store with transactions.
 
-ACL, limits, versions and consent are the same for every store. It must not know SQL, tools or models.
+ACL, limits, versions and consent are the same for every store.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 def matching(query: str, blocks: Sequence[Block]) -> list[SearchHit]:
-    """Those of the blocks that contain every word of the query, the best first."""
+    """The blocks that contain every word of the query, best first."""
     words = query.casefold().split()
     found = []
     for block in blocks:
@@ -47,11 +47,12 @@ def matching(query: str, blocks: Sequence[Block]) -> list[SearchHit]:
 
 
 class BlockMemory(ABC):
-    """A MemoryStore with SharedBlocks for ``agent_id``; a store of yours needs one method more.
+    """A MemoryStore with SharedBlocks for ``agent_id``. Your own store needs to implement only
+    ``_atomically``.
 
-    A ``person`` uses it directly: the ACL does not bind them, they alone set the permissions partner, human
-    and admin, and may edit and forget. ``user`` is their name. ``clock`` gives seconds since 1970.
-    """
+    With ``person``, a person uses it directly: the ACL does not apply, and the person may edit and forget
+    blocks. Only a person may set the permissions partner, human and admin. ``user`` is the person's name.
+    ``clock`` returns seconds since 1970."""
 
     def __init__(
         self,
@@ -68,11 +69,11 @@ class BlockMemory(ABC):
 
     @abstractmethod
     async def _atomically(self, work: Callable[[Blocks], T]) -> T:
-        """Run ``work`` in one transaction that excludes other writers and is on disk when this returns. When
-        it raises, nothing of it stays. ``work`` may be run again."""
+        """Run ``work`` in one transaction that excludes other writers and is on disk when this returns. If
+        ``work`` raises, the transaction is rolled back. ``work`` may be run more than once."""
 
     async def _reading(self, work: Callable[[Blocks], T]) -> T:
-        """Run ``work``, which changes nothing."""
+        """Run ``work``, which only reads."""
         return await self._atomically(work)
 
     # MemoryStore
@@ -97,7 +98,7 @@ class BlockMemory(ABC):
         return await self._read(lambda blocks: blocks.all(kind))
 
     async def count_blocks(self, kind: BlockKind) -> int:
-        """How many blocks of a kind there are; stores that can count need not read them."""
+        """The number of blocks of a kind. A store that can count overrides this, to avoid reading them."""
         return len(await self.list_blocks(kind))
 
     async def update_block_text(self, label: str, text: str) -> Block:
@@ -119,7 +120,7 @@ class BlockMemory(ABC):
         await self._write(lambda blocks: blocks.delete(label))
 
     async def history(self, label: str) -> Sequence[BlockVersion]:
-        return await self._write(lambda blocks: blocks.history(label))  # text and ways back as of one moment
+        return await self._write(lambda blocks: blocks.history(label))  # text and deltas from the same moment
 
     async def undo(self, label: str) -> Block:
         return await self._write(lambda blocks: blocks.undo(label))
@@ -127,21 +128,21 @@ class BlockMemory(ABC):
     async def search_blocks(
         self, query: str, limit: int = 10, domain: SearchDomain = "archival_memory"
     ) -> Sequence[SearchHit]:
-        """The blocks that contain every word of the query; stores that have an index do better."""
+        """The blocks that contain every word of the query. A store with an index overrides this."""
         if SearchOptions(limit, domain).domain == "conversations":
             return []
         blocks = await self.list_blocks("archival" if domain == "archival_memory" else None)
         return matching(query, blocks)[:limit]
 
     async def persist_block(self, label: str) -> None:
-        """Every write is on disk already when it returns, so this only makes sure that there is the block."""
+        """Check that the block exists. Nothing else is needed: every write is on disk when it returns."""
         await self._write(lambda blocks: blocks.find(label))
 
     # SharedBlocks
 
     async def share_block(self, label: str, agent_id: str, permission: BlockPermission = "read_only") -> None:
         if agent_id == self.agent_id or not self.agent_id:
-            raise ToolError("Blocks are shared with another agent, by one that has a name (agent_id).")
+            raise ToolError("An agent needs a name (agent_id) to share blocks, and shares them with others.")
         await self._write(lambda blocks: blocks.share(label, agent_id, permission))
 
     async def unshare_block(self, label: str, agent_id: str) -> None:
@@ -151,7 +152,7 @@ class BlockMemory(ABC):
         return await self._read(lambda blocks: blocks.shared())
 
     async def shares(self, label: str) -> dict[str, BlockPermission]:
-        """The agents with which this one shares a block, each with its bound."""
+        """The agents with which this one shares a block, each with the most it may do."""
         return await self._read(lambda blocks: blocks.shares(label))
 
     # For a person
@@ -167,8 +168,8 @@ class BlockMemory(ABC):
         description: str | None = None,
         version: int | None = None,
     ) -> Block:
-        """Change what is given, as one version; ``limit`` 0 is that of the kind. Raises ToolError when
-        ``version`` is no longer that of the block."""
+        """Change the given fields, as one new version. ``limit`` 0 means the limit of the kind. Raises
+        ToolError if the block's version is no longer ``version``."""
         self._by_person("edit")
         given = {
             "text": text,
@@ -182,8 +183,8 @@ class BlockMemory(ABC):
         return await self._write(lambda blocks: blocks.edit(label, changes, version))
 
     async def forget(self, label: str) -> bool:
-        """Remove a block with all its earlier texts, whatever its permission is. Returns False where its file
-        may still hold them."""
+        """Remove a block and all its earlier texts, regardless of its permission. Returns False if the file
+        of the store may still contain them."""
         self._by_person("forget")
         await self.delete_block(label)
         return True
@@ -191,9 +192,9 @@ class BlockMemory(ABC):
     async def import_blocks(
         self, every: Sequence[Carried], *, replace: bool = False
     ) -> tuple[list[str], list[str]]:
-        """Take in blocks with their versions, all or none. Returns the labels that are new, and those whose
-        blocks were replaced. Raises UsageError when some are taken, without ``replace``."""
-        from quoth.tools.memory.transfer import take_in  # here: Org is not needed for anything else
+        """Import blocks with their versions, all or none. Returns the labels of the new blocks and of the
+        replaced blocks. Raises UsageError if a label is taken and ``replace`` is false."""
+        from quoth.tools.memory.transfer import take_in  # imported here: only imports need Org
 
         self._by_person("import")
         now, by = self._now(), self._writer()
@@ -201,16 +202,16 @@ class BlockMemory(ABC):
 
     def _by_person(self, what: str) -> None:
         if not self.person:
-            raise ToolError(f"Only a person can {what} blocks this way: quoth memory {what} LABEL.")
+            raise ToolError(f"Only a person can {what} blocks: quoth memory {what} LABEL.")
 
-    # How it is done
+    # Implementation
 
     async def _read(self, work: Callable[[Operations], T]) -> T:
         return await self._reading(lambda blocks: work(Operations(blocks, Writer(person=self.person))))
 
     async def _write(self, work: Callable[[Operations], T]) -> T:
-        """Do an operation. Where a person must approve something, nothing is written: they are asked, and it
-        is done from its beginning, with all its checks."""
+        """Run an operation. If a person must approve it first, nothing is written; after the approval the
+        operation is run again from its beginning, with all its checks."""
         context = running_context()
         allowed: frozenset[str] = (
             frozenset() if context is None else getattr(context.permission, "given", frozenset())
@@ -228,7 +229,7 @@ class BlockMemory(ABC):
         return datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="seconds")
 
     def _writer(self) -> str:
-        """Who is writing, for people and models that ask where a text comes from."""
+        """The author of a change, in words; people and models see it as the origin of a text."""
         if self.person:
             return f"a person ({self.user})" if self.user else "a person"
         context = running_context()
@@ -241,13 +242,13 @@ class BlockMemory(ABC):
 
 
 async def _consented(needed: NeedsConsent) -> str:
-    """Return what a person has approved, once they have. Raises ToolFailure."""
+    """Ask a person, and return the name of the approval. Raises ToolFailure if it is not given."""
     context = running_context()
     if context is None:
         raise ToolFailure(
             "denied",
-            f"{needed.name} was not changed: it {needed.reason[0].lower()}{needed.reason[1:]}, and no person"
-            " can be asked here, outside of a call.",
+            f"{needed.name} was not changed: it {needed.reason[0].lower()}{needed.reason[1:]}, and outside a"
+            " call no person can be asked.",
         ) from None
     await context.permission.request(needed.what, "; ".join(filter(None, (needed.reason, needed.shown))))
     return needed.what

@@ -1,7 +1,4 @@
-"""What may be stored in a block, what its permission lets an agent do, and the sentences that say why not.
-
-It knows texts, labels and limits; it must not know stores or calls.
-"""
+"""Checks of a block's fields and of an agent's permission, with the messages for each violation."""
 
 from __future__ import annotations
 
@@ -17,20 +14,20 @@ from quoth.tools.text import excerpt
 LIMITS: Final[dict[BlockKind, int]] = {"core": 5_000, "working": 20_000, "archival": 100_000}
 MAX_LIMIT = 10_000_000  # characters
 MAX_LABEL = 100
-LISTED = 20  # labels that an error message lists
-COMPARED = 1_000  # labels that a misspelt one is compared with
+LISTED = 20  # maximum number of labels in an error message
+COMPARED = 1_000  # maximum number of labels that a misspelt one is compared with
 
 
 def limit_of(block: Block) -> int:
-    """The largest length of a block's text, in characters; 0 for a kind that is unknown, as it is damaged."""
+    """The maximum length of a block's text, in characters; 0 for an unknown kind (a damaged store)."""
     return block.limit or LIMITS.get(block.kind, 0)
 
 
 def checked_type(given: object, what: str, wanted: type = str) -> None:
-    """Raise ToolError unless it is a text, or a whole number where ``wanted`` is int."""
+    """Raise ToolError unless ``given`` has the type ``wanted`` (str or int)."""
     if not isinstance(given, wanted) or isinstance(given, bool):
         kind = "a text" if wanted is str else "a whole number"
-        raise ToolError(f"{what} is {kind}, not {excerpt(ascii(given))}.")
+        raise ToolError(f"{what} must be {kind}, not {excerpt(ascii(given))}.")
 
 
 def is_label(label: str) -> bool:
@@ -39,42 +36,43 @@ def is_label(label: str) -> bool:
 
 
 def composed(label: str) -> str:
-    """The label as it is stored: in Unicode's composed form (NFC), so that two that look the same are one."""
+    """The label as it is stored: in Unicode's composed form (NFC). Labels that look the same are the same."""
     return label if not isinstance(label, str) or label.isascii() else unicodedata.normalize("NFC", label)
 
 
 def spellings(label: str) -> tuple[str, ...]:
-    """Under which a block of that label may be stored; older ones are not always composed."""
+    """The forms in which a label may be stored: older stores also have labels that are not composed."""
     if label.isascii():
         return (label,)
     return tuple(dict.fromkeys((composed(label), label, unicodedata.normalize("NFD", label))))
 
 
 def checked_label(label: str, what: str = "A label") -> None:
-    """Raise ToolError unless it is a label."""
+    """Raise ToolError unless ``label`` is valid."""
     checked_type(label, what)
     if not is_label(label):
         raise ToolError(
-            f"{what} is 1 to {MAX_LABEL} printable characters without a space at its ends, not"
+            f"{what} must be 1 to {MAX_LABEL} printable characters, without a space at either end, not"
             f" {label[:40]!a}."
         )
 
 
 def checked_text(text: str) -> None:
-    """Raise ToolError unless a store can hold ``text``."""
-    checked_type(text, "What a block holds")
+    """Raise ToolError unless ``text`` can be stored."""
+    checked_type(text, "The content of a block")
     if fault := fault_of(text):
-        raise ToolError(f"A block cannot hold {fault}.")
+        raise ToolError(f"A block cannot contain {fault}.")
 
 
 def fault_of(text: str) -> str:
-    """What no store can hold of ``text``, and where; empty if there is none."""
+    """The first character of ``text`` that cannot be stored, in words with its place; empty if there is
+    none."""
     if "\0" in text:
-        return f"a NUL character, which character {text.index(chr(0)) + 1} is"
+        return f"a NUL character (character {text.index(chr(0)) + 1})"
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        return f"half a character (a lone surrogate), which character {error.start + 1} is"
+        return f"an unpaired surrogate (character {error.start + 1})"
     return ""
 
 
@@ -91,21 +89,21 @@ def checked_permission(permission: str) -> None:
 def checked_limit(limit: int) -> None:
     checked_type(limit, "The limit of a block", int)
     if not 0 <= limit <= MAX_LIMIT:
-        raise ToolError(f"The limit of a block is 1 to {MAX_LIMIT:,} characters, not {limit:,}.")
+        raise ToolError(f"The limit of a block must be 1 to {MAX_LIMIT:,} characters, not {limit:,}.")
 
 
 def fits(block: Block) -> None:
-    """Raise ToolError when the text of a block is longer than its limit."""
+    """Raise ToolError if the text of a block is longer than its limit."""
     limit, length = limit_of(block), len(block.text)
     if length > limit:
         raise ToolError(
-            f"{block.label} holds at most {limit:,} characters, and this would make it {length:,}:"
+            f"{block.label} is limited to {limit:,} characters; this would make it {length:,}:"
             f" {length - limit:,} character{'s' * (length - limit > 1)} too many. Nothing was changed."
         )
 
 
 def unknown(label: str, near: Sequence[str], known: Sequence[str]) -> ToolError:
-    """That there is no such block: ``near`` are labels it may have meant, ``known`` the first of all."""
+    """The error for an unknown label. ``near`` are similar labels, ``known`` the first existing ones."""
     shown = excerpt(label, MAX_LABEL)
     if not known:
         return ToolError(f"There is no block named {shown}; there are no blocks yet.")
@@ -117,24 +115,24 @@ def unknown(label: str, near: Sequence[str], known: Sequence[str]) -> ToolError:
 
 def of_several(label: str, owners: Sequence[str]) -> ToolError:
     return ToolError(
-        f"Several agents share a block named {label} with this one: {', '.join(owners)}. Which is meant"
-        f" is not clear until all but one unshare it: quoth memory edit {label} --agent OWNER --share AGENT="
+        f"Several agents share a block named {label} with this one: {', '.join(owners)}. All but one of them"
+        f" must unshare it first: quoth memory edit {label} --agent OWNER --share AGENT="
     )
 
 
 def taken(block: Block) -> ToolError:
     return ToolError(
-        f"There is already a block named {block.label} ({block.kind}); change that one, or take another"
+        f"There is already a block named {block.label} ({block.kind}). Change that one, or choose another"
         " label."
     )
 
 
 def not_there(label: str, old: str) -> ToolError:
-    return ToolError(f"{label} does not hold the text {excerpt(old)!r}, so nothing was replaced.")
+    return ToolError(f"{label} does not contain the text {excerpt(old)!r}, so nothing was replaced.")
 
 
 def checked_changes(changes: Mapping[str, Any]) -> None:
-    """Raise ToolError unless each field can have its new value."""
+    """Raise ToolError if the new value of a field is invalid."""
     for name, check in CHECKS.items():
         if name in changes:
             check(changes[name])
@@ -149,14 +147,13 @@ CHECKS: Final[dict[str, Callable[[Any], None]]] = {
 }
 
 
-# The ACL of memory blocks: what each permission lets an agent do, as data.
-#
-# The stores ask it, so that no caller goes round it (seed 004). It must not know stores, tools or people.
+# The ACL of memory blocks: the accesses that each permission allows, as data. The stores check it themselves,
+# so that no caller can bypass it.
 
 
 Access = Literal["read", "append", "overwrite", "delete"]
 
-# From the strictest. For each permission: read, append, overwrite, delete.
+# Strictest first. For each permission: read, append, overwrite, delete.
 TABLE: Final[dict[BlockPermission, tuple[str, str, str, str]]] = {
     "read_only": ("allow", "deny", "deny", "deny"),
     "partner": ("allow", "ask", "ask", "deny"),
@@ -167,13 +164,16 @@ TABLE: Final[dict[BlockPermission, tuple[str, str, str, str]]] = {
 }
 ACCESSES: Final[tuple[Access, ...]] = get_args(Access)
 FROM_STRICTEST: Final = tuple(TABLE)
-BY_PERSON: Final[frozenset[BlockPermission]] = frozenset({"partner", "human", "admin"})  # only a person sets
-SET_BY_PERSON: Final = " by a person"  # behind the bound of a share that a person has set, as it is stored
+BY_PERSON: Final[frozenset[BlockPermission]] = frozenset(
+    {"partner", "human", "admin"}
+)  # only a person may set these
+SET_BY_PERSON: Final = " by a person"  # suffix of a share that a person has set
 
 
 def judge(permission: BlockPermission, access: Access) -> Verdict:
-    """What a block's permission says of one access; the reason of a denial says what would be allowed."""
-    row = TABLE.get(permission, TABLE[FROM_STRICTEST[0]])  # an unknown one: a byte of the store is damaged
+    """The verdict of a block's permission on one access. The reason of a denial names the allowed
+    accesses."""
+    row = TABLE.get(permission, TABLE[FROM_STRICTEST[0]])  # unknown only if the store is damaged
     word = row[ACCESSES.index(access)]
     if word == "allow":
         return ALLOW
@@ -183,7 +183,7 @@ def judge(permission: BlockPermission, access: Access) -> Verdict:
 
 
 def may(permission: str) -> str:
-    """What an agent with that permission may do, in words."""
+    """The accesses that a permission allows, in words."""
     row = TABLE.get(cast(BlockPermission, permission), TABLE[FROM_STRICTEST[0]])
     allowed = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "allow"]
     asked = [one for one, answer in zip(ACCESSES, row, strict=True) if answer == "ask"]
@@ -201,5 +201,5 @@ def stricter(one: BlockPermission, other: BlockPermission) -> BlockPermission:
 
 
 def bound_of(share: str) -> BlockPermission:
-    """The bound of a share as it is stored."""
+    """The permission in a stored share."""
     return cast(BlockPermission, share.removesuffix(SET_BY_PERSON))

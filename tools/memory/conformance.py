@@ -1,7 +1,4 @@
-"""Checks that any MemoryStore behaves as tools expect it to; for the tests of a store that a user writes.
-
-It knows the protocol only; it must not know how a store keeps its blocks.
-"""
+"""Checks that a MemoryStore behaves as tools expect. Use it in the tests of your own store."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from quoth.tools.errors import ToolError, ToolFailure
 
 MakeStore = Callable[[str], Any]
 
-# What a program may do with a block of each permission that a program may set, without asking anybody.
+# For each permission that a program may set: the operations it allows without asking a person.
 ALLOWED: Final = {
     "read_only": "",
     "append": "append_to_block",
@@ -38,19 +35,19 @@ SHARING: Final = ("share_block", "unshare_block", "list_shared_blocks")
 
 
 def memory_conforms(make_store: MakeStore) -> None:
-    """Assert that a store of memory blocks behaves as it should.
+    """Assert that a store of memory blocks behaves as tools expect.
 
-    ``make_store(agent_id)`` returns the store of that agent, or an awaitable of it; called twice with one
-    name, both reach the same blocks::
+    ``make_store(agent_id)`` returns the store of that agent, or an awaitable of it. Two stores made with the
+    same name must reach the same blocks::
 
         from quoth.testing import memory_conforms
 
         memory_conforms(lambda agent_id: RedisMemory(redis, agent_id))
 
-    Every check has agents of its own with random names, whose blocks stay in the store. Sharing is checked
-    where the store can share. Raises AssertionError with a sentence that says what is wrong."""
-    __tracebackhide__ = True  # what failed is in the words of the failure
-    with ThreadPoolExecutor(1) as thread:  # a test may itself be asynchronous
+    Every check uses agents with random names; their blocks stay in the store. Sharing is checked if the store
+    supports it. Raises AssertionError with a sentence that says what is wrong."""
+    __tracebackhide__ = True  # the message of the failure is enough
+    with ThreadPoolExecutor(1) as thread:  # the test itself may be asynchronous
         thread.submit(asyncio.run, _all(make_store)).result()
 
 
@@ -65,14 +62,14 @@ async def _all(make_store: MakeStore) -> None:
                 raise
             except Exception as error:
                 raise AssertionError(
-                    f"What this checks should be done ({check.__name__.strip('_')}), and it raised"
+                    f"The check {check.__name__.strip('_')} should be done, but it raised"
                     f" {type(error).__name__}: {error}"
                 ) from error
 
 
 @dataclass
 class _Case:
-    """Agents of one check."""
+    """The agents of one check."""
 
     make: MakeStore
     key: str = field(default_factory=lambda: secrets.token_hex(6))
@@ -85,7 +82,7 @@ class _Case:
         return f"conforms-{self.key}-{agent}"
 
 
-# What is asserted
+# Assertions
 
 
 def _true(condition: object, sentence: str) -> None:
@@ -98,12 +95,12 @@ def _same(got: object, wanted: object, what: str) -> None:
 
 
 async def _refused(store: Any, doing: str, work: Awaitable[Any], *words: str) -> None:
-    """That ``work`` raises ToolError, whose text has these words, and changes nothing."""
+    """Assert that ``work`` raises a ToolError containing ``words``, and changes nothing."""
     await _stopped(store, doing, work, ToolError, words)
 
 
 async def _denied(store: Any, doing: str, work: Awaitable[Any], *words: str) -> None:
-    """The same for a refusal of the ACL, which is a ToolFailure with the status denied."""
+    """Assert that the ACL refuses ``work``: a ToolFailure with the status denied."""
     failure = await _stopped(store, doing, work, ToolFailure, words)
     _same(failure.status, "denied", f"The status of the ToolFailure for {doing}")
 
@@ -123,11 +120,11 @@ async def _stopped(
         raise AssertionError(
             f"{doing} should raise {kind.__name__}, not {type(error).__name__}: {error}"
         ) from error
-    raise AssertionError(f"{doing} should be refused with {kind.__name__}, and it was done.")
+    raise AssertionError(f"{doing} should be refused with {kind.__name__}, but it was done.")
 
 
 async def _state(store: Any) -> list[Any]:
-    """All that can be seen of the agent's own blocks."""
+    """The agent's own blocks, as its store shows them."""
     return [(block, list(await store.history(block.label))) for block in await store.list_blocks()]
 
 
@@ -321,7 +318,7 @@ async def _searches(case: _Case, store: Any) -> None:
     other = await case.store("b")
     _same(list(await other.search_blocks("timeline")), [], "What search_blocks gives another agent")
     for query in ('"', "* OR NOT (", "label:x AND ''"):
-        with suppress(ToolError):  # a sentence will do, too
+        with suppress(ToolError):  # an error with a message is fine, too
             await store.search_blocks(query)
 
 
@@ -339,7 +336,7 @@ async def _obeys(case: _Case, store: Any) -> None:
                     await getattr(here, name)(*words)
                 except Exception as error:
                     raise AssertionError(
-                        f"{doing} should be done, and it raised {type(error).__name__}: {error}"
+                        f"{doing} should be done, but it raised {type(error).__name__}: {error}"
                     ) from error
             else:
                 await _denied(here, doing, getattr(here, name)(*words), "notes", permission)

@@ -1,7 +1,6 @@
-"""Times of reminders and tasks: what a person or a model writes, what Org writes, and time zones.
+"""Times of reminders and tasks, as people, models and Org write them, and time zones.
 
-Knows the calendar only; it must not know files or tools. A time is an instant (an aware datetime) or a whole
-day (a date).
+A time is an instant (an aware datetime) or a whole day (a date).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _IN = re.compile(r"in (\d{1,5}) ?(minute|min|hour|h|day|d|week|w)s?", re.I)
 _PASTED = re.compile(
     r"[<\[](\d{4}-\d\d-\d\d)(?: [^\s\d<>+.-]+\.?)?( \d{1,2}:\d\d)?((?: [.+-]+\d+[hdwmy]\S*?)*)[>\]]"
 )
-_POSIX_ZONE = re.compile(r"(?:[A-Za-z]{3,}|<[\w+-]{3,}>)[+-]?\d.*|/.+")  # or the path of a file
+_POSIX_ZONE = re.compile(r"(?:[A-Za-z]{3,}|<[\w+-]{3,}>)[+-]?\d.*|/.+")  # or a file path
 _UNITS = {"min": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _STAMP = re.compile(
     r"<(\d{4}-\d\d-\d\d)(?: [^\s\d<>+.-]+)?(?: (\d{1,2}):(\d\d)(?:-\d{1,2}:\d\d)?)?"
@@ -32,13 +31,13 @@ _STAMP = re.compile(
 
 
 def local_zone() -> tzinfo:
-    """The time zone of this process: that of ``TZ``, else that of the machine. Raises ToolError for a zone in
-    ``TZ`` that is unknown, which the clock would take for UTC."""
+    """The time zone of this process: the one in ``TZ``, otherwise the machine's. Raises ToolError if the zone
+    in ``TZ`` is unknown (the C library would silently use UTC)."""
     name = os.environ.get("TZ", "").removeprefix(":")
     if name and zone_named(name) is None and not _POSIX_ZONE.fullmatch(name):
         raise ToolError(
-            f"There is no time zone {excerpt(name)!r}, which TZ names; "
-            "zones are named as UTC or Europe/Berlin."
+            f"Unknown time zone {excerpt(name)!r} in the environment variable TZ. "
+            "Write a zone as UTC or Europe/Berlin."
         )
     name = name or os.path.realpath("/etc/localtime").rpartition("/zoneinfo/")[2]
     return zone_named(name) or datetime.now().astimezone().tzinfo or UTC
@@ -50,7 +49,7 @@ def zone_named(name: str) -> tzinfo | None:
 
     try:
         return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # no such zone, no such name, a folder of zones
+    except (KeyError, ValueError, OSError):  # an unknown zone, an invalid name, a folder of zones
         return None
 
 
@@ -60,8 +59,9 @@ def zone_name(zone: tzinfo) -> str:
 
 
 def read_when(what: str, text: str, now: datetime, zone: tzinfo) -> tuple[When, str]:
-    """The time that ``text`` says, and a remark where the clock is changed then, or nothing. A time without
-    an offset is one of ``zone``. Raises ToolError, naming ``what``, for one that is unreadable or past."""
+    """The time in ``text``, and a remark if the clocks change then, otherwise an empty text. A time without
+    an offset is in ``zone``. Raises ToolError, naming ``what``, if the text cannot be read or the time is
+    past."""
     words, here = _unstamped(what, text.strip()), now.astimezone(zone)
     try:
         when, remark = _counted(words, here) or _dated(words, here) or (None, "")
@@ -69,38 +69,39 @@ def read_when(what: str, text: str, now: datetime, zone: tzinfo) -> tuple[When, 
         when, remark = None, ""
     if when is None:
         _check_day(what, words)
-        raise ToolError(f"{what} is a time such as {FORM}, not {excerpt(text)!r}.")
+        raise ToolError(f"{what} must be a time such as {FORM}, not {excerpt(text)!r}.")
     if (when < now) if isinstance(when, datetime) else (when < here.date()):
         raise ToolError(
-            f"{what} {excerpt(text)!r} is past: it is {_spelt(here)} now; give a later time, such as {FORM}."
+            f"{what} {excerpt(text)!r} is past: it is {_spelt(here)} now. Give a later time, such as {FORM}."
         )
     return when, remark
 
 
 def _unstamped(what: str, words: str) -> str:
-    """A stamp pasted from Org, as this module's words for its time. Raises ToolError for one that repeats."""
+    """The time of a pasted Org stamp, in the form that ``read_when`` reads. Raises ToolError if it
+    repeats."""
     found = _PASTED.fullmatch(words)
     if not found:
         return words
     if found[3]:
         raise ToolError(
-            f"{what} {excerpt(words)!r} has {found[3].strip()}, but one time is set here: "
-            f"give {found[1]}{found[2] or ''}, and add the rest in Emacs."
+            f"{what} {excerpt(words)!r} has {found[3].strip()}, but only a single time can be set here. "
+            f"Give {found[1]}{found[2] or ''}, and add the rest in Emacs."
         )
     return found[1] + (found[2] or "")
 
 
 def _check_day(what: str, words: str) -> None:
-    """Raise ToolError for a day that its month does not have."""
+    """Raise ToolError if the month does not have that day."""
     found = re.match(r"(\d{4})-(0[1-9]|1[0-2])-(29|30|31)(?!\d)", words)
     if found and found[1] != "0000":
         first = date(int(found[1]), int(found[2]), 1)
         if (first + timedelta(int(found[3]) - 1)).month != first.month:
-            raise ToolError(f"There is no {found[3]} {first:%B %Y}, which {what} says.")
+            raise ToolError(f"{what} is not a valid date: there is no {found[3]} {first:%B %Y}.")
 
 
 def _counted(words: str, here: datetime) -> tuple[When, str] | None:
-    """``in 2 hours``: hours and minutes by the clock on the wall of no zone, days by that of this one."""
+    """``in 2 hours``: hours and minutes are elapsed time, days and weeks are calendar days of this zone."""
     found = _IN.fullmatch(words)
     if not found:
         return None
@@ -127,17 +128,17 @@ def _dated(words: str, here: datetime) -> tuple[When, str] | None:
 
 
 def _settled(clock: datetime, zone: tzinfo | None) -> tuple[datetime, str]:
-    """A time of the clock on the wall as an instant. One that is left out when the clocks change is as much
-    later; of one that comes twice the first is meant."""
+    """A local time as an instant. A time skipped when the clocks change is moved later by the change; of a
+    time that occurs twice, the first is taken."""
     first = clock.replace(tzinfo=zone)
     exact = first.astimezone(UTC).astimezone(zone)
     if exact.replace(tzinfo=None) != clock:
         return (
             exact,
-            f"{clock:%H:%M} is left out on that day, when the clocks change; it is {exact:%H:%M} then.",
+            f"{clock:%H:%M} does not exist on that day, because the clocks change; {exact:%H:%M} is used.",
         )
     if first.utcoffset() != first.replace(fold=1).utcoffset():
-        return exact, f"{clock:%H:%M} comes twice on that day; the first is meant, at {exact:%H:%M%z}."
+        return exact, f"{clock:%H:%M} occurs twice on that day; the first is used, at {exact:%H:%M%z}."
     return exact, ""
 
 
@@ -145,16 +146,16 @@ def _settled(clock: datetime, zone: tzinfo | None) -> tuple[datetime, str]:
 
 
 def stamp(when: When, brackets: str = "<>") -> str:
-    """A time as Org writes it, in the zone it is in."""
+    """A time as an Org stamp, in its own zone."""
     form = "%Y-%m-%d %a %H:%M" if isinstance(when, datetime) else "%Y-%m-%d %a"
     return f"{brackets[0]}{when.strftime(form)}{brackets[1]}"
 
 
 def read_stamp(text: str, exact: str, zone: tzinfo) -> tuple[When, bool] | None:
-    """The time of an active time stamp, and whether it repeats; None for one that is none.
+    """The time of an active time stamp, and whether it repeats; None if ``text`` is not an active stamp.
 
-    ``exact`` is the time in RFC 3339 that was written beside the stamp. It counts where both show the same
-    clock; where they differ somebody has moved the stamp, which then is a time of ``zone``."""
+    ``exact`` is the RFC 3339 time stored beside the stamp. It is used if both show the same local time. If
+    they differ, a person has changed the stamp; the stamp is then read as a time in ``zone``."""
     found = _STAMP.match(text)
     if not found:
         return None
@@ -186,7 +187,7 @@ def exact_text(when: When) -> str:
 
 
 def instant_of(when: When, zone: tzinfo) -> datetime:
-    """When it is due: a day from its beginning on."""
+    """The instant when it is due; for a day, its beginning."""
     if isinstance(when, datetime):
         return when
     return _settled(datetime(when.year, when.month, when.day), zone)[0]

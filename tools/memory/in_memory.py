@@ -1,7 +1,4 @@
-"""``InMemoryStore``: memory blocks in dictionaries, gone with the process; for tests.
-
-It knows what every store must be able to do; what may be done with a block is decided in operations.py.
-"""
+"""``InMemoryStore``: memory blocks in dictionaries, for tests. They are lost when the process ends."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ Tables = dict[str, dict[Any, Any]]
 
 class InMemoryStore(BlockMemory):
     """MemoryStore, Search and SharedBlocks of one agent. Agents with the same ``tables`` share blocks. It
-    searches by words alone, and knows no conversations."""
+    searches blocks by words only, and has no conversations."""
 
     def __init__(self, agent_id: str = "agent", *, tables: Tables | None = None, **options: Any) -> None:
         super().__init__(agent_id, **options)
@@ -32,7 +29,7 @@ class InMemoryStore(BlockMemory):
         return done
 
     async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:
-        """The blocks that contain every word of the query, those of ``scope``."""
+        """The blocks in ``scope`` that contain every word of the query."""
         found: list[SearchHit] = []
         if scope != "shared":
             found += await self.search_blocks(query, options.limit, options.domain)

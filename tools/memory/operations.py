@@ -1,7 +1,6 @@
-"""The operations on memory blocks, each done at once: every check comes before the first change.
+"""The operations on memory blocks. Each is atomic: all checks come before the first change.
 
-It asks the ACL, and knows what is stored only through ``Blocks``; it must not know SQL, calls or how a person
-is asked.
+The operations check the ACL and reach the store only through ``Blocks``.
 """
 
 from __future__ import annotations
@@ -16,34 +15,34 @@ from quoth.tools.errors import ToolError, ToolFailure
 from quoth.tools.memory import checks
 from quoth.tools.memory.stored import Blocks, NeedsConsent, approval, delta, is_about, shown, unrolled
 
-KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)  # the first are the most in view
+KINDS: Final[tuple[BlockKind, ...]] = get_args(BlockKind)  # the kind seen most comes first
 
 
 class PermittedBlock(NamedTuple):
-    """A stored block, and what this agent may do with it."""
+    """A stored block and this agent's permission for it."""
 
     block: Block
     permission: BlockPermission
 
     @property
     def name(self) -> str:
-        """How messages call it."""
+        """The block's name in messages."""
         return f"{self.block.label} (of {self.block.owner})" if self.block.owner else self.block.label
 
     def seen(self) -> Block:
-        """The block as its reader sees it: with its limit, and the permission that holds for the reader."""
+        """The block as its reader sees it: with its limit and the reader's permission."""
         return replace(self.block, limit=checks.limit_of(self.block), permission=self.permission)
 
 
 class Writer(NamedTuple):
-    """Who changes blocks, and when. The ACL does not bind a ``person``."""
+    """The author and time of a change. The ACL does not apply to a ``person``."""
 
     by: str = ""
     now: str = ""
     agent: str = ""
     person: bool = False
-    granted: AbstractSet[str] = frozenset()  # what a person has approved for this operation
-    allowed: AbstractSet[str] = frozenset()  # and for the call that makes it, each by name
+    granted: AbstractSet[str] = frozenset()  # names of a person's approvals for this operation
+    allowed: AbstractSet[str] = frozenset()  # names of a person's approvals for the whole call
 
 
 class Operations:
@@ -121,7 +120,7 @@ class Operations:
         earlier = next((one.text for one in self._versions(block) if one.text != block.text), None)
         self._allow(found, "overwrite", text=earlier or "")
         if earlier is None:
-            raise ToolError(f"The text of {label} has never been changed, so there is nothing to undo.")
+            raise ToolError(f"The text of {label} was never changed, so there is nothing to undo.")
         return self._change(found, text=earlier)
 
     def delete(self, label: str) -> None:
@@ -142,12 +141,14 @@ class Operations:
     def swap(self, archive_label: str, load_label: str, to: str = "") -> Block:
         leaves, comes = self.find(archive_label), self.find(load_label)
         if leaves.block.kind == "archival":
-            raise ToolError(f"{archive_label} is archival already; swap archives a core or a working block.")
+            raise ToolError(
+                f"{archive_label} is archival already; swap archives only a core or working block."
+            )
         if comes.block.kind != "archival":
-            raise ToolError(f"{load_label} is {comes.block.kind}; swap loads an archival block.")
+            raise ToolError(f"{load_label} is {comes.block.kind}; swap loads only an archival block.")
         to = checks.composed(to)
         if to == checks.composed(archive_label):
-            raise ToolError(f"{to} is the block that is archived; load the other one to another label.")
+            raise ToolError(f"{to} is the block to be archived; load the other block to another label.")
         kind = leaves.block.kind
         self._may_move(leaves, "archival")
         if not to or to == checks.composed(load_label):
@@ -179,19 +180,20 @@ class Operations:
         self._blocks.share(label, agent, None)
 
     def edit(self, label: str, changes: dict[str, Any], version: int | None = None) -> Block:
-        """Change anything of an own block, as a person may, if it still has the ``version`` they saw."""
+        """Change any field of an own block, as a person may. Raises ToolError if its version is no longer
+        ``version``."""
         found = PermittedBlock(self._own(label, "edit it"), "admin")
         if version not in (None, found.block.version):
-            raise ToolError(f"{label} was changed meanwhile, by {found.block.by}. Nothing was changed.")
+            raise ToolError(f"{label} was changed by {found.block.by} in the meantime. Nothing was changed.")
         if "limit" in changes:
             changes = {**changes, "limit": _limit(changes["limit"], changes.get("kind", found.block.kind))}
         return self._change(found, **changes)
 
-    # What may be done
+    # Permissions
 
     def _allow(self, found: PermittedBlock, access: checks.Access, **changes: Any) -> None:
-        """Raise ToolFailure when the ACL denies; what it asks, is asked before the first change. An overwrite
-        gives its ``changes``, which are what a person approves."""
+        """Raise ToolFailure if the ACL denies the access. If a person must approve it, that is required
+        before the first change. For an overwrite, ``changes`` are the changes that the person approves."""
         if self._writer.person:
             return
         verdict = checks.judge(found.permission, access)
@@ -205,42 +207,42 @@ class Operations:
                 self._asks.append(NeedsConsent(what, verdict.reason, seen, found.name))
 
     def _may_move(self, found: PermittedBlock, kind: BlockKind) -> None:
-        """Taking a block out of view needs Overwrite, and so does putting it before every conversation; so
-        does any move of another agent's block."""
+        """Check a move. Archiving a block, making it core, and any move of another agent's block need
+        overwrite permission."""
         if found.block.owner or kind == "core" or KINDS.index(kind) > KINDS.index(found.block.kind):
             self._allow(found, "overwrite", kind=kind)
 
     def _may_set(self, permission: BlockPermission, label: str) -> None:
         if permission in checks.BY_PERSON and not self._writer.person:
             raise ToolError(
-                f"Only a person sets the permission {permission}:"
+                f"Only a person can set the permission {permission}:"
                 f" quoth memory edit {label} --permission {permission}."
             )
 
     def _bound(self, label: str, agent: str, permission: BlockPermission | None = None) -> str:
-        """The bound of a share as it is stored. One that a person has set, only a person loosens or ends."""
+        """A share as it is stored. Only a person may loosen or end a share that a person has set."""
         before = self._stored.shares(label).get(agent, "")
         by_person = before.endswith(checks.SET_BY_PERSON)
         if by_person and not self._writer.person:
             held = checks.bound_of(before)
             if permission is None or checks.stricter(permission, held) != permission:
                 raise ToolFailure(
-                    "denied", f"A person shares {label} with {agent} ({held}), so only a person changes that."
+                    "denied", f"A person shared {label} with {agent} ({held}); only a person can change that."
                 )
         return f"{permission}{checks.SET_BY_PERSON if by_person or self._writer.person else ''}"
 
     @property
     def _blocks(self) -> Blocks:
-        """The stored blocks, to change them: a person must have approved everything that is asked."""
+        """The stored blocks, for changes. Raises NeedsConsent if a required approval is missing."""
         if self._asks:
             raise self._asks[0]
         return self._stored
 
-    # How it is done
+    # Implementation
 
     def _look(self, label: str) -> PermittedBlock | None:
-        """The agent's own block of that label, else the one that is shared with it. Raises ToolError when
-        several are: none may take the place of another."""
+        """The agent's own block of that label, otherwise the block of that label shared with it. Raises
+        ToolError if several agents share one."""
         checks.checked_type(label, "A label")
         if not checks.is_label(label):
             return None
@@ -252,18 +254,18 @@ class Operations:
         return _shared(*shared[0]) if shared else None
 
     def _stored_as(self, label: str) -> Block | None:
-        """The agent's own block of that label, in whichever form of Unicode it is stored."""
+        """The agent's own block of that label, in any Unicode form of the label."""
         return next(filter(None, map(self._stored.get, checks.spellings(label))), None)
 
     def find(self, label: str) -> PermittedBlock:
-        """The block of that label, which this agent may read. Raises ToolError, which names the nearest."""
+        """The block of that label, which this agent may read. Raises ToolError naming the nearest label."""
         if found := self._look(label):
             self._allow(found, "read")
             return found
         others = [block.label for block, _ in self._stored.shared()]
         known = sorted({*self._stored.labels("", checks.COMPARED), *others})
         near = known
-        if len(known) >= checks.COMPARED and checks.is_label(label):  # too many to compare it with each
+        if len(known) >= checks.COMPARED and checks.is_label(label):  # too many to compare with each
             near = [*others, *self._stored.labels(label[:2], checks.COMPARED)]
         raise checks.unknown(label, near, known)
 
@@ -274,7 +276,7 @@ class Operations:
         return block
 
     def _versions(self, block: Block) -> Iterator[BlockVersion]:
-        """The earlier versions, the newest first, each as it is asked for."""
+        """Yield the earlier versions, newest first."""
         return unrolled(block.text, self._stored.versions(block.label, block.owner))
 
     def _copy(self, found: PermittedBlock, kind: BlockKind, to: str) -> Block:
@@ -284,7 +286,7 @@ class Operations:
             raise ToolError(f"{label} is archival already.")
         if kind != "archival" and not archived:
             raise ToolError(
-                f"{label} is {found.block.kind}; only an archival block is loaded to another label."
+                f"{label} is {found.block.kind}; only an archival block can be loaded to another label."
             )
         target = self._target(to, found, kind)
         if kind == "archival":
@@ -295,7 +297,7 @@ class Operations:
         return filled
 
     def _target(self, to: str, source: PermittedBlock, kind: BlockKind) -> PermittedBlock | None:
-        """The block that a copy overwrites, if there is one; all that can be wrong with it is said here."""
+        """The block that a copy overwrites, or None. Raises ToolError or ToolFailure if it may not."""
         checks.checked_label(to)
         target = self._look(to)
         if target is None:
@@ -309,14 +311,14 @@ class Operations:
     def _fill(self, target: PermittedBlock | None, source: PermittedBlock, kind: BlockKind, to: str) -> Block:
         if target is not None:
             return self._change(target, text=source.block.text, kind=_kind_of_copy(target.block.kind, kind))
-        moves = kind == "archival" and not source.block.owner  # it is the same block under another label
+        moves = kind == "archival" and not source.block.owner  # a move: the same block under another label
         permission = source.block.permission if moves else "read_write"
         return self._add(replace(source.block, label=to, kind=kind, permission=permission, owner=""))
 
     def _add(self, block: Block) -> Block:
         if any(is_about(block.label, what) for what in self._writer.allowed):
             raise ToolError(
-                f"The block {block.label} was forgotten since this was asked, so no new one was made."
+                f"The block {block.label} was forgotten after the question was asked, so it was not created."
             )
         made = self._writer.now
         limit = _limit(block.limit, block.kind)
@@ -330,7 +332,7 @@ class Operations:
         checks.fits(replace(found.block, **changes))
 
     def _change(self, found: PermittedBlock, **changes: Any) -> Block:
-        """Store the next version of a block. One that would be the same is none."""
+        """Store the next version of a block, unless nothing changes."""
         block, writer = found.block, self._writer
         by = f"agent {writer.agent}: {writer.by}" if block.owner else writer.by
         changed = replace(block, version=block.version + 1, updated=writer.now, by=by, **changes)
@@ -354,11 +356,11 @@ def _shared(block: Block, share: str) -> PermittedBlock:
 
 
 def _limit(limit: int, kind: BlockKind) -> int:
-    """A limit as it is stored: 0 for that of the kind, so that it changes with the kind."""
+    """A limit as it is stored: 0 means the limit of the kind, and changes with it."""
     return 0 if limit == checks.LIMITS[kind] else limit
 
 
 def _kind_of_copy(target: BlockKind, kind: BlockKind) -> BlockKind:
-    """The kind of a block that a copy overwrites: one that is in view stays where it is, unless the copy is
-    archived."""
+    """The new kind of a block that a copy overwrites. A core or working block keeps its kind, unless the copy
+    is archived."""
     return kind if "archival" in (target, kind) else target

@@ -1,7 +1,6 @@
-"""Tasks and reminders as headlines of an Org file: reads them, and edits them without changing another byte.
+"""Tasks and reminders as headlines of an Org file: reads and edits them without changing any other byte.
 
-Knows Org and time; it must not know the disk, tools or commands. Each edit returns the file
-after it.
+Each edit returns the changed file.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from quoth.tools.text import excerpt, number_of, short
 
 FILE = "memory.org"
 TITLE_CHARS = 300
-LISTED = 20  # in a message
-REMINDER = "reminder"  # the tag of a headline that is done once it was told
-_GUARD = "\u200b"  # what Org itself advises where a text would be markup
+LISTED = 20  # maximum number of tasks in a message
+REMINDER = "reminder"  # tag of a headline that is done when it is delivered
+_GUARD = "\u200b"  # zero width space: Org's own advice to keep text from being markup
 _BEFORE = r"[ \t]*(?:(?:CLOSED|DEADLINE|SCHEDULED):[ \t]*[<\[][^>\]]*[>\]][ \t]*)*?"
 _TIMES = [re.compile(rf"{_BEFORE}({word}):[ \t]*(.*)") for word in ("SCHEDULED", "DEADLINE")]
 _WANTED = "<2030-12-01 Sun 09:00>"
@@ -42,8 +41,8 @@ _WANTED = "<2030-12-01 Sun 09:00>"
 
 @dataclass(frozen=True, slots=True)
 class OrgTask:
-    """A headline with a TODO word. ``due`` is its SCHEDULED time, else its DEADLINE; ``delivered`` the time
-    for which it was told; ``entry`` its index in the file, ``line`` its line from 1."""
+    """A headline with a TODO keyword. ``due`` is its SCHEDULED time, otherwise its DEADLINE. ``delivered`` is
+    the due time for which it was delivered. ``entry`` is its index in the file, ``line`` its line, from 1."""
 
     entry: int
     line: int
@@ -59,13 +58,13 @@ class OrgTask:
 
     @property
     def name(self) -> str:
-        """What it is called by: its id, or where a person wrote it without one, its title."""
+        """Its id, or its title if a person wrote it without an id."""
         return self.id or self.title
 
 
 @dataclass(frozen=True)
 class By:
-    """Who makes a change, when, and in which session and call."""
+    """The author of a change: user, time, session and call."""
 
     now: datetime
     user: str = ""
@@ -74,8 +73,8 @@ class By:
 
 
 class TaskFile:
-    """The tasks of a file. ``faults`` are sentences on headlines that cannot be read, which are no tasks and
-    are left alone. Raises ToolError for a file that cannot be read at all."""
+    """The tasks of a file. ``faults`` are messages about headlines that cannot be read; they are not tasks
+    and are never edited. Raises ToolError if the file cannot be read."""
 
     def __init__(self, data: bytes, name: str = FILE) -> None:
         self.name, self.new = name, not data
@@ -94,27 +93,27 @@ class TaskFile:
             data.decode("utf-8")
         except UnicodeDecodeError as error:
             row = data.count(b"\n", 0, error.start)
-            raise ToolError(f"{self.place(row)}: this is no UTF-8 text; nothing is changed in it.") from None
+            raise ToolError(f"{self.place(row)}: this is not UTF-8 text. The file was not changed.") from None
         if b"\0" in data:
             row = data.count(b"\n", 0, data.index(b"\0"))
-            raise ToolError(f"{self.place(row)}: a NUL character stands here; nothing is changed.")
+            raise ToolError(f"{self.place(row)}: a NUL character. The file was not changed.")
 
     def _zone(self) -> tzinfo:
-        """The zone of ``#+PROPERTY: ZONE Europe/Berlin``, or that of the process."""
+        """The zone of ``#+PROPERTY: ZONE Europe/Berlin``, or the zone of the process."""
         for key in self.org.keywords("PROPERTY"):
             name, _, value = key.value.partition(" ")
             if name.upper() == "ZONE":
                 zone = zone_named(value.strip())
                 if zone is None:
                     raise ToolError(
-                        f"{self.place(key.first)}: there is no time zone {excerpt(value.strip())!r}; zones"
-                        " are named as UTC or Europe/Berlin."
+                        f"{self.place(key.first)}: unknown time zone {excerpt(value.strip())!r}. Write a zone"
+                        " as UTC or Europe/Berlin."
                     )
                 return zone
         return local_zone()
 
     def _words(self) -> tuple[str, tuple[str, ...]]:
-        """The word of an open task and those of done ones, as the file declares them or as Org has them."""
+        """The keyword of open tasks and the keywords of done tasks: the file's own or Org's defaults."""
         opens: list[str] = []
         dones: list[str] = []
         declared = [*self.org.keywords("TODO", "SEQ_TODO", "TYP_TODO")]
@@ -127,30 +126,30 @@ class TaskFile:
             dones += [word.partition("(")[0] for word in last]
         if declared and not (opens and dones):
             raise ToolError(
-                f"{self.place(declared[0].first)}: this declares no words for open and for done tasks; "
-                "it is written as #+TODO: TODO | DONE."
+                f"{self.place(declared[0].first)}: this does not declare keywords for open and done tasks. "
+                "Example: #+TODO: TODO | DONE."
             )
         return (opens or ["TODO"])[0], tuple(dones or ["DONE"])
 
     def _tasks(self) -> list[OrgTask]:
         found: list[OrgTask] = []
-        rows: dict[str, int] = {}  # of the ids
+        rows: dict[str, int] = {}  # by id
         for index, entry in enumerate(self.org.entries):
             if not entry.todo or self._is_dead(index):
                 continue
             task, fault = self._task(index, entry)
             if task.id.lower() in rows:
-                fault = f"the ID {excerpt(task.id)} stands in line {rows[task.id.lower()] + 1} too"
+                fault = f"line {rows[task.id.lower()] + 1} has the same ID {excerpt(task.id)}"
             elif task.id:
                 rows[task.id.lower()] = entry.row
             if fault:
-                self.faults.append(f"{self.place(entry.row)}: {fault}; this headline is left alone.")
+                self.faults.append(f"{self.place(entry.row)}: {fault}. This headline was skipped.")
             else:
                 found.append(task)
         return found
 
     def _is_dead(self, index: int) -> bool:
-        """Whether the headline is commented out or archived, or stands below one that is."""
+        """Whether the headline, or one above it, is commented out or archived."""
         around = (self.org.entries[one] for one in self.org.inside(index))
         return any(one.commented or "ARCHIVE" in one.tags for one in around)
 
@@ -162,12 +161,12 @@ class TaskFile:
             if said := read_stamp(found[2], values.get("AT", ""), self.zone):
                 due, repeats = said
             else:
-                fault = f"{excerpt(found[2].strip())!r} is no time; it is written as {found[1]}: {_WANTED}"
+                fault = f"{excerpt(found[2].strip())!r} is not a time, such as {found[1]}: {_WANTED}"
         body = lines[entry.body].strip(" \t") if entry.body < entry.stop else ""
         if not entry.drawer and body.upper() == ":PROPERTIES:":
-            fault = "its properties are no list of :NAME: value with :END: below it"
+            fault = "its properties are not lines of :NAME: value that end with :END:"
         elif entry.drawer and (late := re.match("(?:SCHEDULED|DEADLINE):", body)):
-            fault = f"{late[0]} goes right below the headline, above the properties ({late[0]} {_WANTED})"
+            fault = f"{late[0]} must be right below the headline, above the properties ({late[0]} {_WANTED})"
         done = entry.todo in self.done_words
         title = entry.title.replace(_GUARD, "").strip()
         known = values.get("ID", ""), title, entry.todo, done, REMINDER in entry.tags
@@ -175,11 +174,11 @@ class TaskFile:
             index, entry.row + 1, *known, due, repeats, values.get("DELIVERED", ""), values.get("CALL", "")
         ), fault
 
-    # Looking
+    # Reading
 
     @property
     def open(self) -> list[OrgTask]:
-        """The open tasks: what is due first, then what has no time, in the order of the file."""
+        """The open tasks, earliest due time first; then those without a time, in the order of the file."""
         some = [task for task in self.tasks if not task.done]
         return sorted(some, key=lambda task: (task.due is None, task.due and instant_of(task.due, self.zone)))
 
@@ -187,17 +186,17 @@ class TaskFile:
         return task.due is not None and instant_of(task.due, self.zone) <= now
 
     def undelivered(self) -> list[OrgTask]:
-        """The open tasks with a time that were not told yet for this time, in the order of their times."""
+        """The open tasks with a due time not delivered for that time yet, earliest first."""
         return [task for task in self.open if task.due and task.delivered != exact_text(task.due)]
 
     def find(self, words: str, *, done: bool | None = None) -> OrgTask:
-        """The task of this id or title, or the only one that has the words in its title; ``done`` says which
-        are looked at first. Raises ToolError that lists the tasks."""
+        """The task with this id or title, or the only task with these words in its title. With ``done``, done
+        or open tasks are searched first. Raises ToolError that lists the tasks."""
         wanted = " ".join(words.split()).casefold()
         some = [task for task in self.tasks if task.done is done] or self.tasks
-        listed = f" The tasks are {_named(some)}." if some else " There are none yet."
+        listed = f" The tasks are {_named(some)}." if some else " There are no tasks yet."
         if not wanted:
-            raise ToolError(f"Say which task it is, by its id or title.{listed}")
+            raise ToolError(f"Name the task by its id or title.{listed}")
         for tasks in (some, self.tasks):
             same_id = [task for task in tasks if task.id.casefold() == wanted]
             same_title = [task for task in tasks if task.title.casefold() == wanted]
@@ -206,11 +205,9 @@ class TaskFile:
                 if len(found) == 1:
                     return found[0]
             if like:
-                raise ToolError(
-                    f"{len(like)} tasks are like {excerpt(words)!r}: {_named(like)}. Give the id."
-                )
+                raise ToolError(f"{len(like)} tasks match {excerpt(words)!r}: {_named(like)}. Give the id.")
         known = [word for task in some for word in (task.id, task.title, *task.title.split()) if word]
-        raise ToolError(f"There is no task {excerpt(words)!r}.{did_you_mean(words, known)}{listed}")
+        raise ToolError(f"Unknown task {excerpt(words)!r}.{did_you_mean(words, known)}{listed}")
 
     def shown(self, task: OrgTask, now: datetime) -> dict[str, object]:
         """A task as data for a model or a program."""
@@ -224,16 +221,16 @@ class TaskFile:
         }
 
     def words_of(self, task: OrgTask, now: datetime) -> str:
-        """A task in a sentence: its id, title and time."""
+        """A task as text: its id, title and time."""
         due = f", due {in_words(task.due, now, self.zone)}" if task.due else ""
         return f"{task.title}{due}"
 
     # Editing
 
     def add(self, title: str, by: By, due: When | None = None, *, reminder: bool = False) -> tuple[Org, str]:
-        """Add an open task at the end, due by its DEADLINE, or a reminder, which is SCHEDULED, and
-        return its id. A call that has added one already, and was broken off before it was recorded, adds no
-        second one."""
+        """Add an open task at the end of the file and return its id. A task is due by DEADLINE, a reminder is
+        SCHEDULED. If this call has already added one and was interrupted before it was recorded, nothing is
+        added."""
         if by.call and (made := next((task for task in self.tasks if task.call == by.call), None)):
             return self.org, made.id
         title, local = clean_title(title), by.now.astimezone(self.zone)
@@ -250,7 +247,7 @@ class TaskFile:
         return add_lines(self.org, [*self._opening(), *lines, ":END:"]), id
 
     def _opening(self) -> list[str]:
-        """What a new file begins with."""
+        """The first lines of a new file."""
         if not self.new:
             return []
         name = zone_name(self.zone)
@@ -258,7 +255,7 @@ class TaskFile:
         return ["#+TITLE: Tasks and reminders", "#+TODO: TODO | DONE", *zone, ""]
 
     def _free_id(self, title: str) -> str:
-        """The words of a title as an id that is free in this file."""
+        """An id made from the words of a title and not used in this file yet."""
         words = "-".join(re.findall(r"[^\W_]+", title.casefold()))[:40].strip("-") or "task"
         taken = {one.value.lower() for entry in self.org.entries for one in entry.properties}
         number, id = 2, words
@@ -267,12 +264,12 @@ class TaskFile:
         return id
 
     def set_done(self, task: OrgTask, done: bool, by: By) -> Org:
-        """Close a task or open it again, with a line in its log. Raises ToolError for one that repeats."""
+        """Close a task or reopen it, with a line in its log. Raises ToolError if it repeats."""
         if task.done is done:
             return self.org
         if task.repeats and done:
             raise ToolError(
-                f"{self.place(task.line - 1)}: {task.title} repeats; mark it done in Emacs (C-c C-t), which "
+                f"{self.place(task.line - 1)}: {task.title} repeats. Mark it done in Emacs (C-c C-t), which "
                 "moves it to its next time."
             )
         word = self.done_words[0] if done else self.open_word
@@ -289,8 +286,8 @@ class TaskFile:
         return _line(f"{stamp(by.now.astimezone(self.zone), '[]')} {who}")
 
     def deliver(self, tasks: Iterable[OrgTask]) -> Org:
-        """Write that these were told for their times; a reminder is done with it."""
-        parts = OrgParts(self.org)  # an edit of one section does not read all others again
+        """Mark tasks as delivered for their due times; reminders become done."""
+        parts = OrgParts(self.org)  # avoids parsing all sections again after each edit
         for task in tasks:
             if task.due:
                 parts.set_property(task.entry, "DELIVERED", exact_text(task.due))
@@ -300,26 +297,26 @@ class TaskFile:
 
 
 def clean_title(text: str) -> str:
-    """A title on one line. Raises ToolError for one that is empty, too long or no text."""
+    """A title on one line. Raises ToolError if it is empty, too long or contains invalid characters."""
     return _checked("title", " ".join(text.split()), TITLE_CHARS)
 
 
 def _checked(what: str, text: str, most: int) -> str:
     if not text.replace(_GUARD, "").strip():
-        raise ToolError(f"The {what} is empty; say in a few words what it is about.")
+        raise ToolError(f"The {what} is empty. Describe in a few words what it is about.")
     if len(text) > most:
         raise ToolError(
-            f"The {what} has {len(text)} characters, {len(text) - most} too many; at most {most} fit."
+            f"The {what} has {len(text)} characters, {len(text) - most} too many (maximum: {most})."
         )
     if any(char < " " or "\ud800" <= char <= "\udfff" or char == "\x7f" for char in text):
         raise ToolError(
-            f"The {what} holds a character that is no text (a control character or half of a pair)."
+            f"The {what} contains an invalid character (a control character or an unpaired surrogate)."
         )
     return text
 
 
 def _guarded(title: str) -> str:
-    """A title that Org takes for nothing else: no priority, comment or tags."""
+    """A title protected so that Org does not read a priority, a comment or tags in it."""
     title = title.replace(_GUARD, "")
     before = _GUARD if re.match(r"\[#.\]|COMMENT(?:[ \t]|$)", title) else ""
     return before + title + (_GUARD if re.search(r"(?:^|[ \t]):[\w@#%:]+:$", title) else "")
@@ -330,32 +327,30 @@ def _line(text: str) -> str:
 
 
 def _named(tasks: Sequence[OrgTask]) -> str:
-    """The ids of tasks for a sentence, with their titles where they have none."""
+    """A list of tasks for a message: each by its id, otherwise by its title."""
     names = [short(task.name, 60) for task in tasks[:LISTED]]
     more = f" and {len(tasks) - LISTED} more" if len(tasks) > LISTED else ""
     return ", ".join(names) + more
 
 
 def summary(file: TaskFile, tasks: Iterable[OrgTask], now: datetime) -> str:
-    """How many tasks are open, how many overdue, and the one to begin with."""
+    """The number of open tasks and of due tasks, and the next task, as text."""
     some = list(tasks)
     if not some:
-        return "Nothing is open."
+        return "No open tasks."
     late = sum(file.is_due(task, now) for task in some)
     overdue = f", {late} of them due" if late else ""
     return f"{number_of(len(some), 'task')} open{overdue}. Next: {file.words_of(some[0], now)}."
 
 
-# Reads and changes the file of tasks in a workspace, while Emacs and other processes change it too.
-#
-# Knows where the file is; it must not know what a change does.
+# Reading and changing the task file of a workspace, which Emacs and other processes may change too.
 
 
 T = TypeVar("T")
 
 
 def read_tasks(workspace: Workspace, path: str = FILE) -> TaskFile:
-    """The tasks of a file; none where there is no file. Raises ToolError."""
+    """The tasks of a file; none if the file does not exist. Raises ToolError."""
     return TaskFile(read_whole(workspace, path), workspace.spelling(workspace.resolve(path)))
 
 
@@ -365,8 +360,8 @@ def change_tasks(
     path: str = FILE,
     say: Callable[[str], None] = lambda text: None,
 ) -> T:
-    """Apply ``change`` to the file as it is now, and return its second result. It is applied again when an
-    editor has written meanwhile. Raises ToolError."""
+    """Apply ``change`` to the current file and return its second result. If another program has written the
+    file in the meantime, ``change`` is applied again. Raises ToolError."""
     name = workspace.spelling(workspace.resolve(path))
 
     def changed(data: bytes) -> tuple[bytes, T]:

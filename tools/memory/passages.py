@@ -1,11 +1,11 @@
-"""Splits blocks and turns of conversations into passages, and keeps the index of their words up to date.
+"""Splits blocks and conversation turns into passages, and keeps the word index of the passages up to date.
 
-A passage is the unit of a search: a text of at most 1,000 characters, found by its own words, by the words
-about it (label or speaker, date), and by those of its neighbours. The index holds no text: passages are read
-from where they stand. It must not know queries, scores or vectors.
+A passage is the unit of a search: a text of at most 1,000 characters. It is found by its own words, by the
+words about it (label or speaker, date), and by the words of its neighbours. The index contains no text:
+passages are read from their block or event.
 
-Blocks that change are noted by a trigger, events are found by their numbers: so writing costs nothing more,
-and the next search indexes what is new.
+A trigger records changed blocks, and new events are found by their numbers. So a write has no extra cost; the
+next search indexes new passages.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from quoth.tools.history.event import Event, TranscriptError
 from quoth.tools.storage.database import Statement, Store
 
 LONGEST: Final = 1_000  # characters of a passage
-BATCH: Final = 1_000  # blocks or events that are indexed in one transaction
-AROUND: Final = 2  # how many passages before and after are its neighbours
+BATCH: Final = 1_000  # blocks or events indexed in one transaction
+AROUND: Final = 2  # number of neighbours before and after a passage
 
 NEW_BLOCKS: Final = "SELECT 1 FROM unindexed_blocks LIMIT 1"
 NEW_EVENTS: Final = """
@@ -34,7 +34,7 @@ NEW_EVENTS: Final = """
     WHERE name IS NOT NULL
     AND (SELECT max(seq) FROM events WHERE events.session = name) > coalesce(indexed_sessions.seq, 0)
 """
-# What people and models said to each other; a sub-agent's talk is with its caller.
+# The turns of people and models. A sub-agent's turns are left out: it talks to its caller.
 TURNS: Final = """
     SELECT session, seq, at, run, kind, coalesce(shown, form) FROM events
     WHERE session = ? AND kind IN ('stimulus', 'reply') AND instr(run, '/') = 0"""
@@ -43,20 +43,20 @@ WORDS: Final = "INSERT OR REPLACE INTO passage_words (rowid, text, about, near, 
 
 @dataclass(frozen=True)
 class Utterance:
-    """What one person or model said in a conversation."""
+    """One turn of a person or a model in a conversation."""
 
     seq: int
     at: str
-    user: str  # whose conversation it is
+    user: str  # owner of the conversation
     speaker: str
     text: str
 
     @property
     def about(self) -> str:
-        """The speaker and the date, in words that people search for."""
+        """The speaker and the date, as words that people search for."""
         try:
             date = datetime.fromisoformat(self.at)
-        except ValueError:  # in an imported session it may be any word
+        except ValueError:  # an imported session may have any text here
             return self.speaker
         return f"{self.speaker} {date:%A} {date.day} {date:%B %Y}"
 
@@ -72,7 +72,8 @@ _BREAK = re.compile(r"\s\S*\Z")
 
 
 def split(text: str) -> Iterator[tuple[int, int]]:
-    """Where the passages of a text start, and how long they are: whole lines, if possible, or words."""
+    """The start and length of each passage of a text. Passages end at line ends if possible, otherwise
+    between words."""
     start = 0
     while len(text) - start > LONGEST:
         end = start + LONGEST
@@ -86,7 +87,7 @@ def split(text: str) -> Iterator[tuple[int, int]]:
 
 
 def catch_up(store: Store) -> None:
-    """Index what is new. A store that may only be read is searched as it was indexed."""
+    """Index new passages. A read-only store keeps its index as it is."""
     if store.read_only:
         return
     while store.execute(NEW_BLOCKS):
@@ -99,7 +100,7 @@ def catch_up(store: Store) -> None:
 
 
 def is_behind(store: Store) -> bool:
-    """Whether there is something new that a search could not index."""
+    """Whether the store has new passages that a search could not index."""
     return store.read_only and bool(store.execute(NEW_BLOCKS) or store.execute(NEW_EVENTS))
 
 
@@ -139,7 +140,7 @@ def _added(
 
 
 def _index(run: Statement, passages: Sequence[_Passage], after: int = 0) -> None:
-    """Index the passages from place ``after`` on, each with its neighbours in the sequence."""
+    """Index the passages from index ``after``, each with its neighbours in the sequence."""
     for place in range(after, len(passages)):
         near, far = (
             "\n".join(passages[at].text for at in (place - n, place + n) if 0 <= at < len(passages))
@@ -153,7 +154,7 @@ def _index(run: Statement, passages: Sequence[_Passage], after: int = 0) -> None
 
 
 def _index_session(store: Store, session: str) -> bool:
-    """Index the next events of a session in one transaction; whether there may be more."""
+    """Index the next events of a session in one transaction. Returns whether there may be more."""
     with store.transaction() as run:
         run("INSERT OR IGNORE INTO indexed_sessions (session, seq) VALUES (?, 0)", (session,))
         ((id, seen),) = run("SELECT id, seq FROM indexed_sessions WHERE session = ?", (session,))
@@ -172,13 +173,14 @@ def _index_session(store: Store, session: str) -> bool:
                     )
                     for start, length in split(turn.text)
                 )
-            _index(run, passages, max(0, known - AROUND))  # the last known ones have neighbours now
+            _index(run, passages, max(0, known - AROUND))  # the last known passages have new neighbours
         run("UPDATE indexed_sessions SET seq = ? WHERE id = ?", (last or seen, id))
     return full
 
 
 def _last(run: Statement, id: int, session: str) -> list[_Passage]:
-    """The last indexed passages of a session: as many as the neighbours of those that get new neighbours."""
+    """The last indexed passages of a session, as many as needed to give the last ones their new
+    neighbours."""
     rows = run(
         "SELECT id, seq, start, length FROM passages WHERE session = ? AND session != 0"
         " ORDER BY seq DESC, start DESC LIMIT ?",
@@ -199,7 +201,7 @@ def turns_at(run: Statement, session: str, seqs: Sequence[int]) -> Iterator[Utte
 
 
 def turns(run: Statement, rows: Sequence[tuple[object, ...]]) -> Iterator[Utterance]:
-    """The turns that rows of TURNS hold, without secrets. One that cannot be read is left out."""
+    """The turns in rows of TURNS, without secrets. Turns that cannot be read are left out."""
     runs: dict[object, tuple[str, str, str]] = {}
     for session, seq, at, name, kind, form in rows:
         said = _said(session, seq, kind, form)
@@ -215,8 +217,8 @@ def turns(run: Statement, rows: Sequence[tuple[object, ...]]) -> Iterator[Uttera
 
 
 def _people(stimulus: dict[str, object], session: object) -> tuple[str, str, str]:
-    """Whose conversation a run belongs to, the user or else the session of a chat; who speaks in it; and its
-    model, without the provider."""
+    """The owner of a run's conversation (the user, otherwise the session of a chat), its speaker, and its
+    model without the provider."""
     user = str(stimulus.get("user", ""))
     whose = str(session) if stimulus.get("chat") else user
     return whose, str(stimulus.get("speaker") or user), str(stimulus.get("model", "")).rpartition(":")[2]

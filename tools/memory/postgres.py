@@ -1,8 +1,7 @@
-"""``PostgresMemory``: memory blocks in a PostgreSQL database, which agents on several machines can share.
+"""``PostgresMemory``: memory blocks in a PostgreSQL database that agents on several machines can share.
 
-It knows the tables of blocks and how they are searched: by their words (tsvector) and by their meaning
-(pgvector). What is searched for is data: no text of a query is ever read as syntax. What may be done with a
-block is decided in operations.py, how a server is spoken to in postgres_server.py.
+Blocks are searched by words (tsvector) and by meaning (pgvector). A query is data: its text is never read as
+syntax. Permissions are checked in operations.py; the connection is in postgres_server.py.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE: Final = 3.0 * STATEMENT_SECONDS  # for a server that takes what we say and never answers
+PATIENCE: Final = 3.0 * STATEMENT_SECONDS  # for a server that accepts a statement and never answers
 
-# Each entry brings the schema from version n to n + 1; entries are never edited once released. The words are
-# stemmed as English ones, which leaves most others as they are; stop words are kept, so that a question of
-# nothing else finds something.
+# Each entry migrates the schema from version n to n + 1; a released entry is never edited. Words are stemmed
+# as English; words of other languages mostly stay as they are. Stop words are kept, so that a query of stop
+# words only still finds something.
 MIGRATIONS: Final = (
     """
     CREATE TEXT SEARCH DICTIONARY quoth.stems (TEMPLATE = snowball, LANGUAGE = english);
@@ -120,7 +119,7 @@ STORED = attrgetter(
 
 # Search
 
-NO_EXTENSION: Final = "The database cannot compare meanings, so that only words can be searched: {}."
+NO_EXTENSION: Final = "Only words can be searched, because the database cannot compare meanings: {}."
 
 STEMS = "SELECT lexeme FROM unnest(to_tsvector('quoth.words', %s))"
 VISIBLE = """
@@ -129,7 +128,7 @@ VISIBLE = """
         (SELECT block FROM quoth.block_shares WHERE block_shares.agent = %(agent)s))
     AND (%(any)s OR kind = 'archival') AND (%(since)s = '' OR updated >= %(since)s)
     AND (%(until)s = '' OR updated < %(until)s)"""
-# The best passages of as many blocks, one of each.
+# The best passage of each of the best blocks.
 BY_WORDS = f"""
     SELECT id, score FROM (
         SELECT DISTINCT ON (blocks.id) passages.id, ts_rank(words, %(stems)s::tsquery) AS score
@@ -160,7 +159,7 @@ VECTORS = """
         vector vector NOT NULL,
         PRIMARY KEY (model, passage)
     )"""
-REFERENCES = "CREATE INDEX vectors_passage ON quoth.vectors (passage)"  # for what is removed
+REFERENCES = "CREATE INDEX vectors_passage ON quoth.vectors (passage)"  # for removals
 WITHOUT_VECTOR = f"""
     SELECT passages.id, label || ': ' || substr(text, start + 1, length) {VISIBLE}
     AND NOT EXISTS (SELECT FROM quoth.vectors WHERE passage = passages.id AND model = %(model)s)
@@ -171,9 +170,9 @@ PUT_VECTOR = """
 
 
 class PostgresMemory(BlockMemory):
-    """MemoryStore, Search and SharedBlocks of one agent in the database that ``url`` names. Conversations
-    are searched in ``store``, the transcripts of the workspace. Without an ``embedder``, or without pgvector,
-    it searches by words alone. ``close`` it at the end."""
+    """MemoryStore, Search and SharedBlocks of one agent in the database at ``url``. Conversations are
+    searched in ``store``, the transcripts of the workspace. Without an ``embedder`` or without pgvector, only
+    words are searched. Call ``close`` at the end."""
 
     def __init__(
         self,
@@ -197,7 +196,7 @@ class PostgresMemory(BlockMemory):
         return await self.in_thread(in_transaction)
 
     async def in_thread(self, work: Callable[[Connection[Any], bool], tuple[T, bool]]) -> T:
-        """Run ``work`` in a transaction (``Postgres.run``) while other tasks go on."""
+        """Run ``work`` in a transaction (``Postgres.run``), in a thread, while other tasks continue."""
         loop = asyncio.get_running_loop()
         inside = contextvars.copy_context()
         result = loop.run_in_executor(None, lambda: inside.run(self.server.run, work))
@@ -205,7 +204,7 @@ class PostgresMemory(BlockMemory):
 
         def settled(done: asyncio.Future[T]) -> None:
             alarm.cancel()
-            done.cancelled() or done.exception()  # nobody may be waiting for it any more
+            done.cancelled() or done.exception()  # its waiter may be gone
 
         result.add_done_callback(settled)
         return await asyncio.shield(result)
@@ -221,7 +220,7 @@ class PostgresMemory(BlockMemory):
         return int(count)
 
     async def usage(self) -> list[tuple[str, str, int, int]]:
-        """Of each agent in this database and each kind, how many blocks and characters there are."""
+        """For each agent in this database and each kind: the number of blocks and of characters."""
         return await self._rows(
             "SELECT agent, kind, count(*), sum(length(text)) FROM quoth.blocks GROUP BY agent, kind"
             " ORDER BY agent, strpos('core working archival', kind)"
@@ -236,7 +235,7 @@ class PostgresMemory(BlockMemory):
         return await self.search(query, "agent", SearchOptions(limit, domain))
 
     async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:
-        """The best hits for a query, in the blocks that the agent may see and, where ``options`` name them,
+        """The best hits for a query, in the blocks that the agent may see and, if ``options`` include them,
         in the conversations of the workspace. Raises ToolError."""
         check_scope(scope)
         words = words_of(query)
@@ -248,7 +247,7 @@ class PostgresMemory(BlockMemory):
         return sorted(hits, key=lambda hit: -hit.score)[: options.limit]
 
     async def missing(self) -> str:
-        """What the search by meaning lacks, as a sentence; empty when it lacks nothing."""
+        """Why search by meaning is not available, as a sentence; empty if it is available."""
         if self.embedder is None:
             return NO_MEANING
         return await self.in_thread(lambda connection, _: (_prepared(connection), False))
@@ -259,9 +258,7 @@ class PostgresMemory(BlockMemory):
         if self.store is None:
             if options.domain == "all":
                 return []
-            raise ToolError(
-                "There are no conversations to search here: they are in the store of a workspace."
-            )
+            raise ToolError("Conversations cannot be searched here: they are in the store of a workspace.")
         here = replace(options, domain="conversations")
         return await search(self.store, self.agent_id, query, scope, here, self.embedder, user=self.user)
 
@@ -293,7 +290,7 @@ class PostgresMemory(BlockMemory):
         return await self.in_thread(in_transaction)
 
     async def _meaning(self, text: str, asked: dict[str, Any]) -> Meaning:
-        """What a query means to the model of the memory, which has embedded what is new before."""
+        """The vector of a query by the memory's model. New passages are embedded first."""
         embedder = self.embedder
         assert embedder is not None
         await self._embed_new(embedder, asked)
@@ -301,7 +298,7 @@ class PostgresMemory(BlockMemory):
         return Meaning(embedder.name, _vector(vector))
 
     async def _embed_new(self, embedder: Embedder, asked: dict[str, Any]) -> None:
-        """Embed the passages that have no vector of this model, the newest first, for about SECONDS."""
+        """Embed the passages without a vector of this model, newest first, for about SECONDS seconds."""
         end = time.monotonic() + SECONDS
         asked = {**asked, "model": embedder.name}
 
@@ -326,14 +323,14 @@ class PostgresMemory(BlockMemory):
 
 
 class PostgresBlocks:
-    """``Blocks`` in the tables ``blocks``, ``block_versions`` and ``block_shares``. With ``locking`` nobody
-    else can change a block that was read here before this transaction ends."""
+    """``Blocks`` in the tables ``blocks``, ``block_versions`` and ``block_shares``. With ``locking``, a block
+    read here is locked against other writers until this transaction ends."""
 
     def __init__(self, connection: Connection[Any], agent: str, locking: bool = False) -> None:
         self._connection = connection
         self._agent = agent
         self._lock = " FOR UPDATE OF blocks" if locking else ""
-        self._held: dict[tuple[str, str], Block] = {}  # what was read, by owner and label
+        self._held: dict[tuple[str, str], Block] = {}  # blocks read so far, by owner and label
         self.wrote = False
 
     def _run(self, sql: str, *values: Any) -> list[Any]:
@@ -375,14 +372,14 @@ class PostgresBlocks:
             return
         ((row,),) = self._write(CHANGE, *values[1:], owner, block.label, *BACK(before))
         held = self._held.pop((block.owner, block.label), None)
-        if held is None or held.description != block.description:  # it stands in every passage
+        if held is None or held.description != block.description:  # every passage contains it
             self._index(row, block, 0)
         elif held.text != block.text:
             self._index(row, block, before.head)
 
     def _index(self, row: int, block: Block, head: int) -> None:
-        """Index the passages of a block, but those that end well within the first ``head`` characters: they
-        are as they were."""
+        """Index the passages of a block, except the ones that end well within the first ``head`` characters:
+        these are unchanged."""
         self._run("DELETE FROM quoth.passages WHERE block = %s AND start >= %s", row, head - LONGEST)
         start = 0
         if head > LONGEST:
@@ -393,7 +390,7 @@ class PostgresBlocks:
         about = f"{block.label} {block.description} "
         passages = [
             (row, start + place, length, about + rest[place : place + length])
-            for place, length in [*split(rest)] or ([] if start else [(0, 0)])  # an empty one has its label
+            for place, length in [*split(rest)] or ([] if start else [(0, 0)])  # an empty block has its label
         ]
         with self._connection.cursor() as cursor:
             cursor.executemany(
@@ -453,7 +450,7 @@ def _block(row: Sequence[Any], owner: str = "") -> Block:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a query means to a model."""
+    """The vector of a query, and the model it belongs to."""
 
     model: str
     vector: Vector
@@ -466,8 +463,8 @@ def _found(
     meaning: Meaning | None,
     options: SearchOptions,
 ) -> list[SearchHit]:
-    """The best hits, one for each block: how well the words match, beside the best match there is, and how
-    near the meaning is are added."""
+    """The best hits, one for each block. A score is the sum of two parts: how well the words match, relative
+    to the best match, and how near the meaning is."""
     said: dict[int, float] = {}
     meant: dict[int, float] = {}
     stems = [] if options.semantic else connection.execute(STEMS, (text,)).fetchall()
@@ -492,7 +489,7 @@ def _hit(row: tuple[Any, ...], parts: dict[str, float], agent: str) -> SearchHit
 
 
 def _any_of(stems: Sequence[tuple[str]]) -> str:
-    """The tsquery that asks for any of these lexemes, each quoted."""
+    """The tsquery for any of these lexemes, each quoted."""
     quoted = (stem.replace("\\", "\\\\").replace("'", "''") for (stem,) in stems)
     return " | ".join(f"'{stem}'" for stem in quoted)
 
@@ -501,8 +498,8 @@ def _any_of(stems: Sequence[tuple[str]]) -> str:
 
 
 def _prepared(connection: Connection[Any]) -> str:
-    """Make the table of vectors if it is not there, and vectors known to the connection. Returns what is
-    missing for that, as a sentence; empty when nothing is."""
+    """Create the table of vectors if it is missing, and register the vector type with the connection. Returns
+    why that is not possible, as a sentence, or an empty text."""
     from pgvector.psycopg import register_vector
     from psycopg import errors
 
@@ -511,14 +508,14 @@ def _prepared(connection: Connection[Any]) -> str:
     try:
         with connection.transaction():
             connection.execute(EXTENSION)
-            connection.execute(PATH)  # somebody may have added it to another schema
+            connection.execute(PATH)  # the extension may be in another schema
             if connection.execute("SELECT to_regclass('quoth.vectors')").fetchall() == [(None,)]:
                 connection.execute(VECTORS)
                 connection.execute(REFERENCES)
     except (errors.UndefinedFile, errors.FeatureNotSupported):
         return NO_EXTENSION.format("the server does not have pgvector")
     except errors.InsufficientPrivilege:
-        return NO_EXTENSION.format("a person who owns the database must do CREATE EXTENSION vector")
+        return NO_EXTENSION.format("the owner of the database must run CREATE EXTENSION vector")
     register_vector(connection)
     return ""
 

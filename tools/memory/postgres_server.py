@@ -1,7 +1,6 @@
-"""One connection to a PostgreSQL server, opened and migrated at first use, and how it fails.
+"""One connection to a PostgreSQL server, opened and migrated at first use, and its errors.
 
-It runs transactions of a synchronous function. It must not know blocks, agents or tools, and never says the
-user or the password that a URL holds.
+It runs a synchronous function in a transaction. Messages never contain the user or the password of the URL.
 """
 
 from __future__ import annotations
@@ -24,39 +23,39 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-OLDEST: Final = 130000  # PostgreSQL 13, as the server counts
+OLDEST: Final = 130000  # oldest supported version, as server_version_num: PostgreSQL 13
 CONNECT_SECONDS: Final = 5
 STATEMENT_SECONDS: Final = 10
-ATTEMPTS: Final = 6  # of a transaction that meets another one
-MIGRATING: Final = 0x71756F7468  # the advisory lock of those who bring the schema up to date
+ATTEMPTS: Final = 6  # maximum number of attempts at a transaction that conflicts with another one
+MIGRATING: Final = 0x71756F7468  # advisory lock of the processes that migrate the schema
 
-# Why a server does not let us in, by what it says. Another sentence is shown if it holds nothing of the URL
-# that may be a secret.
+# Why a server refuses the connection, by a part of its message. Any other message is shown if it contains no
+# secret of the URL.
 REFUSALS: Final[tuple[tuple[str, str], ...]] = (
     ("password authentication failed", "its user or password is wrong"),
-    ("no password supplied", "it wants a password"),
-    ("no pg_hba.conf entry", "its user may not come from here"),
-    ("too many clients", "the server has no connection left"),
-    ("remaining connection slots", "the server has no connection left"),
-    ("starting up", "the server is just starting"),
+    ("no password supplied", "it needs a password"),
+    ("no pg_hba.conf entry", "its user may not connect from this machine"),
+    ("too many clients", "the server has no free connection"),
+    ("remaining connection slots", "the server has no free connection"),
+    ("starting up", "the server is starting"),
     ("shutting down", "the server is shutting down"),
     ("onnection refused", "no server answers there"),
     ("No such file", "no server answers there"),
     ("timeout expired", "no server answers there"),
     ("imed out", "no server answers there"),
-    ("translate host name", "there is no host of that name"),
-    ("resolve host", "there is no host of that name"),
+    ("translate host name", "its host name is unknown"),
+    ("resolve host", "its host name is unknown"),
     ("invalid port number", "its port is not a number from 1 to 65535"),
     ("invalid integer value", "its port, or an option of it, is not a number"),
 )
-# What is no mistake of ours in a transaction, by its SQLSTATE or the class of it.
+# Errors of a transaction that are not defects of quoth, by SQLSTATE or its class.
 TROUBLE: Final[dict[str, str]] = {
     "57014": f"it took longer than {STATEMENT_SECONDS} seconds",
-    "55P03": "another process keeps it locked",
-    "25006": "it may only be read",
-    "42501": "its user may not do that there",
+    "55P03": "another process has locked it",
+    "25006": "it is read-only",
+    "42501": "its user has no permission for that",
     "53100": "the disk of the server is full",
-    "53": "the server has not enough resources",
+    "53": "the server does not have enough resources",
     "58": "the disk of the server has failed",
     "XX": "it is damaged",
 }
@@ -66,32 +65,32 @@ AGAIN: Final = (
     "23505",
     "42710",
     "42P07",
-)  # somebody was quicker: do it once more, on what is there now
+)  # another transaction was first: run it again on the current data
 
 
 def shown_url(url: str) -> str:
-    """A URL as it may be shown: without user, password and options."""
+    """A URL without user, password and options, to be shown."""
     try:
         parts = urlsplit(url)
         options = parse_qs(parts.query)
     except ValueError:
         return "postgresql://…"
-    if "@" in f"{parts.path}{parts.query}{parts.fragment}":  # a password whose / or ? is not escaped
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}":  # a password with an unescaped / or ?
         return f"{parts.scheme}://…"
     place = parts.netloc.rpartition("@")[2] or next(iter(options.get("host", ())), "")
     if any(not re.fullmatch(r"(\[[^]]*\]|[^:]*)(:[0-9]*)?", one) for one in place.split(",")):
-        return f"{parts.scheme}://…"  # USER:PASSWORD where a host and a port should be
+        return f"{parts.scheme}://…"  # the host and port may be USER:PASSWORD
     return f"{parts.scheme}://{place}{parts.path}"
 
 
 class Postgres:
-    """A PostgreSQL database. Raises UsageError for a URL that cannot be one, or without psycopg; ServerError,
-    later, when the server cannot be used. ``steps`` are the migrations of its schema ``quoth``."""
+    """A PostgreSQL database. Raises UsageError if the URL is invalid or psycopg is not installed, and later
+    ServerError if the server cannot be used. ``steps`` are the migrations of its schema ``quoth``."""
 
     def __init__(self, url: str, steps: tuple[str, ...]) -> None:
         if find_spec("psycopg") is None:
             raise UsageError(
-                f"A memory in PostgreSQL needs psycopg, which is not installed: {install_extra('postgres')}."
+                f"Memory in PostgreSQL needs psycopg, which is not installed: {install_extra('postgres')}."
             )
         self._url, self._steps = url, steps
         self.shown = shown_url(url)
@@ -100,7 +99,7 @@ class Postgres:
         self._secrets = self._checked()
 
     def _checked(self) -> list[str]:
-        """What may be a secret in the URL, which is checked."""
+        """Check the URL and return the parts of it that may be secret."""
         import psycopg
         from psycopg.conninfo import conninfo_to_dict
 
@@ -108,16 +107,17 @@ class Postgres:
             parts = conninfo_to_dict(self._url)
         except (psycopg.Error, UnicodeError, ValueError):
             raise UsageError(
-                "The URL of the memory cannot be read; it is postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
-                " with %40 for an @ in the password, %2F for a / and so on."
+                "The URL of the memory cannot be read. Write postgresql://USER:PASSWORD@HOST:PORT/DATABASE,"
+                " with %40 for @ and %2F for / in the password."
             ) from None
         SENT.learn(str(parts.get("password") or ""))
         return [str(value) for name, value in parts.items() if value and name not in ("host", "dbname")]
 
     def run(self, work: Callable[[psycopg.Connection[Any], bool], tuple[T, bool]]) -> T:
-        """What ``work`` returns, in one transaction; beside it, it says whether anything was written. It is
-        done again when another transaction was quicker, then with its second argument true: it must lock what
-        it reads. It is done again once when the connection was lost before anything was kept."""
+        """Run ``work`` in one transaction and return its result. ``work`` returns the result and whether it
+        wrote anything. If another transaction was first, it is run again with its second argument true, and
+        must then lock the rows it reads. If the connection was lost before anything was committed, it is run
+        once more."""
         import psycopg
         from psycopg import IsolationLevel
 
@@ -142,7 +142,7 @@ class Postgres:
                     if saving:
                         raise ServerError(
                             f"The connection to {self.shown} was lost while a change was saved",
-                            "it may be there or not, so look before you make it again",
+                            "the change may be saved or not, so check before you repeat it",
                         ) from None
                     if lost:
                         raise
@@ -150,7 +150,7 @@ class Postgres:
             raise AssertionError("not reached")  # the last attempt raises
 
     def hang_up(self) -> None:
-        """End the connection under whoever waits for a server that does not answer."""
+        """Close the socket, so that a thread waiting for a server that does not answer gets an error."""
         connection = self._connection
         if connection is not None and not connection.closed:
             with contextlib.suppress(Exception), socket.socket(fileno=connection.fileno()) as line:
@@ -160,12 +160,12 @@ class Postgres:
                     line.detach()  # psycopg closes it
 
     def close(self) -> None:
-        """Close the connection. May be called twice; the next use opens another one."""
+        """Close the connection. May be called twice; the next use opens a new one."""
         with self._lock:
             self._drop()
 
     def __del__(self) -> None:
-        if getattr(self, "_connection", None) is not None:  # nobody has closed it
+        if getattr(self, "_connection", None) is not None:  # it was never closed
             self._drop()
 
     def _drop(self) -> None:
@@ -204,9 +204,9 @@ class Postgres:
         why = ""
         if info.server_version < OLDEST:
             version = info.parameter_status("server_version") or info.server_version
-            why = f"the server is PostgreSQL {version}, and {OLDEST // 10000} is the oldest that will do"
+            why = f"the server is PostgreSQL {version}, and quoth needs {OLDEST // 10000} or newer"
         elif (encoding := info.parameter_status("server_encoding")) != "UTF8":
-            why = f"the database is encoded as {encoding}, and must be UTF8"
+            why = f"the encoding of the database is {encoding}, and must be UTF8"
         if why:
             raise ServerError(f"The memory at {self.shown} cannot be used", why)
         connection.execute(
@@ -217,14 +217,14 @@ class Postgres:
         self._migrate(connection)
 
     def _migrate(self, connection: psycopg.Connection[Any]) -> None:
-        """Bring the schema up to date. Only one process does it, and the others wait."""
+        """Migrate the schema. One process does it while the others wait."""
         if self._version(connection) == len(self._steps):
             return
-        # Held before the transaction begins: that is when a server looks at what others have made.
+        # The lock is taken before the transaction, whose snapshot then includes the work of other processes.
         connection.execute("SELECT pg_advisory_lock(%s)", [MIGRATING])
         try:
             with connection.transaction():
-                version = self._version(connection)  # another process may have been quicker
+                version = self._version(connection)  # another process may have been first
                 if version == 0:
                     connection.execute("CREATE SCHEMA IF NOT EXISTS quoth")
                     connection.execute("CREATE TABLE quoth.versions (version integer PRIMARY KEY)")
@@ -241,13 +241,13 @@ class Postgres:
         (version,) = _row(connection, "SELECT coalesce(max(version), 0) FROM quoth.versions")
         if version > len(self._steps):
             raise ServerError(
-                f"The memory at {self.shown} cannot be used", "it was made by a newer quoth; use that one"
+                f"The memory at {self.shown} cannot be used", "it was made by a newer quoth; use that version"
             )
         return int(version)
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
-        """Turns what a server says into ServerError; a mistake of ours stays what it is."""
+        """Turn errors of the server into ServerError. Defects of quoth stay as they are."""
         import psycopg
 
         try:
@@ -256,22 +256,22 @@ class Postgres:
             state = error.sqlstate or ""
             why = TROUBLE.get(state) or TROUBLE.get(state[:2])
             if why is None and (self._connection is None or state in AGAIN):
-                why = "others change the same all the time" if state in AGAIN else "the connection was lost"
+                why = "other processes keep changing it" if state in AGAIN else "the connection was lost"
             if why is None:
                 raise
             raise ServerError(f"The memory at {self.shown} could not be used", why) from None
 
     def _refusal(self, error: Exception) -> str:
-        """Why the server does not let us in, without a secret."""
+        """Why the server refuses the connection, without secrets."""
         said = str(error)
         for words, why in REFUSALS:
             if words in said:
                 return why
         if " does not exist" in said and "database " in said:
-            return "the server has no database of that name"
+            return "the server does not have a database of that name"
         if " does not exist" in said and "role " in said:
             return "its user or password is wrong"
-        lines = said.strip().splitlines() or ["it does not say why"]
+        lines = said.strip().splitlines() or ["it gives no reason"]
         why = lines[0].rpartition("failed: ")[2].rstrip(".")
         refuses = any(secret in why for secret in self._secrets)
         return "it refuses the connection" if refuses else SENT.without(why)

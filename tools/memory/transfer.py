@@ -1,7 +1,4 @@
-"""Memory blocks as an Org or JSON text that another workspace takes in, and such a text as blocks again.
-
-It knows both formats, and that a person may have written or edited the text; it must not know stores.
-"""
+"""Export of memory blocks as Org or JSON, and import of such a text, which a person may have edited."""
 
 from __future__ import annotations
 
@@ -23,20 +20,20 @@ from quoth.tools.storage.database import Store
 from quoth.tools.text import excerpt
 
 TITLE: Final = "Memory"
-# What is said of a block beside its text, in the order it is written; a version has the last three of it.
+# The fields of a block besides its text, in the order of the file. A version has only the last three.
 FIELDS: Final = ("label", "description", "kind", "permission", "limit", "version", "created", "updated", "by")
 OF_VERSION: Final = ("version", "at", "by")
-CONTENT: Final = ("text", "description", "kind", "permission", "limit")  # what a new version changes
+CONTENT: Final = ("text", "description", "kind", "permission", "limit")  # fields that a new version changes
 NUMBERS: Final = ("limit", "version")
-MOST: Final = 1_000_000_000  # of a number, such as the versions of a text
+MOST: Final = 1_000_000_000  # maximum of a number in the file, such as a version
 TIMES: Final = ("created", "updated", "at")
 KNOWN: Final = {"kind": get_args(BlockKind), "permission": get_args(BlockPermission)}
-HEADING = re.compile(r"[^\w .,-]")  # what could be a link, a tag, a priority or a keyword of Org
+HEADING = re.compile(r"[^\w .,-]")  # characters of Org links, tags, priorities and keywords
 
 
 @dataclass(frozen=True)
 class Carried:
-    """A block on its way between two memories, with its earlier texts, the newest first."""
+    """An exported block with its earlier texts, newest first."""
 
     block: Block
     versions: Sequence[BlockVersion] = ()
@@ -56,7 +53,7 @@ def as_json(carried: Carried) -> dict[str, Any]:
 
 
 def as_org(every: Sequence[Carried]) -> str:
-    """The blocks as an Org file: a headline each, its properties, and the text in an example block."""
+    """The blocks as an Org file: for each a headline, its properties, and its text in an example block."""
     lines = [f"#+TITLE: {TITLE}"]
     for one in every:
         lines += ["", *_section(1, one.block.label, one.block, FIELDS, one.block.text)]
@@ -78,7 +75,7 @@ def _section(level: int, name: str, of: Block | BlockVersion, fields: Sequence[s
 
 
 def _title_of(title: str) -> str:
-    """What Org takes for the title of such a headline."""
+    """The title that Org reads from such a headline."""
     return load(f"* {title}".encode()).entries[1].title
 
 
@@ -86,14 +83,14 @@ def _title_of(title: str) -> str:
 
 
 def read_carried(text: str, name: str) -> list[Carried]:
-    """The blocks in a text that ``as_org`` or ``as_json`` wrote, or a person; ``name`` is that of its file.
-    Raises UsageError that says where it cannot be read."""
+    """The blocks in a text written by ``as_org``, ``as_json`` or a person; ``name`` is the name of its file.
+    Raises UsageError that names the place if it cannot be read."""
     found = [*(_of_json(text, name) if text.lstrip()[:1] in ("[", "{") else _of_org(text, name))]
     seen: dict[str, str] = {}
     for where, one in found:
         label = one.block.label
         if label in seen:
-            raise UsageError(f"{where}: There is a block {label} already, at {seen[label]}.")
+            raise UsageError(f"{where}: The block {label} is already given at {seen[label]}.")
         seen[label] = where
     return [one for _, one in found]
 
@@ -103,14 +100,14 @@ def _of_json(text: str, name: str) -> Iterator[tuple[str, Carried]]:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         place = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        raise UsageError(f"{name}{place} is not JSON, though it begins like it.") from None
+        raise UsageError(f"{name}{place} is not valid JSON.") from None
     for number, one in enumerate(data if isinstance(data, list) else [data], 1):
         where = f"{name}, block {number}"
         if not isinstance(one, dict):
             raise UsageError(f"{where}: A block is an object with label, kind and text, not {_shown(one)}.")
         versions = one.get("versions", [])
         if not isinstance(versions, list) or not all(isinstance(each, dict) for each in versions):
-            raise UsageError(f"{where}: versions is an array of objects with version and text.")
+            raise UsageError(f"{where}: versions must be an array of objects with version and text.")
         fields = {key: value for key, value in one.items() if key != "versions"}
         yield where, _carried(_block(fields, where), [_version(each, where) for each in versions], where)
 
@@ -119,7 +116,7 @@ def _of_org(text: str, name: str) -> Iterator[tuple[str, Carried]]:
     org = load(text.encode())
     if len(org.entries) == 1 and not any(one.value == TITLE for one in org.keywords("TITLE")):
         raise UsageError(
-            f"{name} holds no memory: that is a headline for each block, as quoth memory export writes it."
+            f"{name} does not contain memory blocks. Write a headline for each, as quoth memory export does."
         )
     for index, entry in enumerate(org.entries):
         if entry.level == 1:
@@ -130,8 +127,8 @@ def _of_org(text: str, name: str) -> Iterator[tuple[str, Carried]]:
             yield where, _carried(block, [_version_of_org(org, one, name) for one in below], where)
         elif entry.level > 1 and org.entries[entry.parent].level != 1:
             raise UsageError(
-                f"{name}:{entry.row + 1}: A headline of one star is a block, one of two stars below it an"
-                " earlier version of its text; there is no other."
+                f"{name}:{entry.row + 1}: Unexpected headline. One star is a block; two stars, below a block,"
+                " are an earlier version of its text."
             )
 
 
@@ -141,7 +138,7 @@ def _version_of_org(org: Org, entry: Entry, name: str) -> BlockVersion:
 
 
 def _fields(org: Org, entry: Entry, known: Sequence[str], where: str) -> dict[str, Any]:
-    """What a headline's properties and its example block say."""
+    """The fields in a headline's properties and its example block."""
     found: dict[str, Any] = {}
     for one in entry.properties:
         field = one.name.lower()
@@ -154,7 +151,7 @@ def _fields(org: Org, entry: Entry, known: Sequence[str], where: str) -> dict[st
     ]
     if len(blocks) != 1:
         raise UsageError(
-            f"{where}: The text of a block stands between one #+begin_example and its #+end_example; here are"
+            f"{where}: The text of a block must be in one #+begin_example block; this headline has"
             f" {len(blocks) or 'none'}."
         )
     return found | {"text": text_of_example(org, blocks[0])}
@@ -168,33 +165,34 @@ def _value(field: str, text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except ValueError:
-        raise UsageError(f"{where}: {field.upper()} begins with a quote and is no JSON string.") from None
+        raise UsageError(f"{where}: {field.upper()} begins with a quote but is not a JSON string.") from None
 
 
-# Taking in
+# Import
 
 
 def take_in(
     stored: Blocks, every: Sequence[Carried], now: str, by: str, replace_them: bool
 ) -> tuple[list[str], list[str]]:
-    """Store all of them, in one transaction: the labels that are new, and those whose block was replaced.
-    A block that is the same already stays; one that is replaced gets the text of the file as its next
-    version, and keeps its own earlier ones, not those of the file, and the stricter of both permissions.
-    Raises UsageError when others are taken,
-    or ToolError for one that cannot be stored; then nothing is changed."""
+    """Store all blocks in one transaction. Returns the labels of the new blocks and of the replaced blocks.
+
+    A block that is already the same stays. A replaced block gets the text of the file as its next version,
+    and the stricter of both permissions; it keeps its own earlier versions, not those of the file. Raises
+    UsageError if a label is taken and may not be replaced, ToolError if a block cannot be stored; then
+    nothing is changed."""
     wanted = [(_whole(one.block, now, by), one.versions) for one in every]
     there = {block.label: found for block, _ in wanted if (found := stored.get(block.label))}
     wanted = [(_no_looser(block, there.get(block.label)), versions) for block, versions in wanted]
     wanted = [one for one in wanted if not _same(one[0], there.get(one[0].label))]
     taken = [block.label for block, _ in wanted if block.label in there]
     if taken and not replace_them:
-        are, their = ("are blocks", "their") if len(taken) > 1 else ("is a block", "its")
+        blocks = "blocks exist" if len(taken) > 1 else "block exists"
         raise UsageError(
-            f"There {are} {', '.join(taken)} already. Nothing was changed; --replace puts those of the file"
-            f" in {their} place."
+            f"{len(taken)} {blocks} already: {', '.join(taken)}. Nothing was changed."
+            " To replace, add --replace."
         )
     for block, versions in wanted:
-        if old := there.get(block.label):  # what it held stays among its earlier texts
+        if old := there.get(block.label):  # its old text stays as an earlier version
             new = replace(block, version=old.version + 1, created=old.created, updated=now, by=by)
             stored.put(new, delta(BlockVersion(old.version, old.text, old.updated, old.by), new.text))
             continue
@@ -206,13 +204,13 @@ def take_in(
 
 
 def _no_looser(block: Block, there: Block | None) -> Block:
-    """The block with the permission of the one that it replaces, where that is stricter: a file decides what
-    a block says, and a person what may be done with it."""
+    """The block with the stricter permission of the two: a file may change a block's text, but only a person
+    may loosen its permission."""
     return replace(block, permission=checks.stricter(block.permission, there.permission)) if there else block
 
 
 def _same(block: Block, there: Block | None) -> bool:
-    """Whether nothing of it is different but when, and by whom, it was written."""
+    """Whether the blocks differ only in author and times."""
     return there is not None and all(getattr(block, name) == getattr(there, name) for name in CONTENT)
 
 
@@ -221,7 +219,7 @@ def _whole(block: Block, now: str, by: str) -> Block:
     given = {name: getattr(block, name) for name in ("text", "limit", "description")}
     checks.checked_changes(given)
     checks.fits(block)
-    limit = 0 if block.limit == checks.LIMITS.get(block.kind, 0) else block.limit  # as stores keep it
+    limit = 0 if block.limit == checks.LIMITS.get(block.kind, 0) else block.limit  # as it is stored
     made = block.created or block.updated or now
     return replace(block, limit=limit, created=made, updated=block.updated or made, by=block.by or by)
 
@@ -234,7 +232,7 @@ def _block(given: Mapping[str, Any], where: str) -> Block:
         raise UsageError(f"{where}: The block has no label.")
     where = f"{where}: {excerpt(str(given['label']))}"
     if "kind" not in given:
-        raise UsageError(f"{where} has no kind; it is core, working or archival.")
+        raise UsageError(f"{where} has no kind: core, working or archival.")
     return Block(**_checked(given, (*FIELDS, "text"), where))
 
 
@@ -244,8 +242,8 @@ def _carried(block: Block, versions: list[BlockVersion], where: str) -> Carried:
     for older in versions:
         if not 0 < older.version < newer:
             raise UsageError(
-                f"{where}: {excerpt(block.label)} is version {block.version}; earlier ones are numbered from"
-                f" 1 to {block.version - 1}, each once, not {older.version}."
+                f"{where}: {excerpt(block.label)} is version {block.version}; its earlier versions must be"
+                f" numbered 1 to {block.version - 1}, each once, not {older.version}."
             )
         newer = older.version
     return Carried(block, versions)
@@ -253,7 +251,7 @@ def _carried(block: Block, versions: list[BlockVersion], where: str) -> Carried:
 
 def _version(given: Mapping[str, Any], where: str) -> BlockVersion:
     if "version" not in given:
-        raise UsageError(f"{where}: An earlier version of a text has no number.")
+        raise UsageError(f"{where}: An earlier version of a text has no version number.")
     return BlockVersion(**_checked({"text": ""} | dict(given), (*OF_VERSION, "text"), where))
 
 
@@ -266,9 +264,9 @@ def _checked(given: Mapping[str, Any], names: Sequence[str], where: str) -> dict
         if not _fits(name, value):
             kind = "a whole number" if name in NUMBERS else "text"
             kind += f", at most {MOST:,}" if isinstance(value, int) and value > MOST else ""
-            raise UsageError(f"{where}: {name} is {kind}, not {_shown(value)}.")
+            raise UsageError(f"{where}: {name} must be {kind}, not {_shown(value)}.")
         if name not in NUMBERS and (fault := checks.fault_of(value)):
-            raise UsageError(f"{where}: {name} holds {fault}.")
+            raise UsageError(f"{where}: {name} contains {fault}.")
         if name in KNOWN and value not in KNOWN[name]:
             raise UsageError(f"{where}: {no_such(name, value, KNOWN[name])}")
         if name in TIMES:
@@ -289,29 +287,27 @@ def _shown(value: Any) -> str:
     return excerpt(json.dumps(value, ensure_ascii=False))
 
 
-# What the records of a workspace still hold of a block that was forgotten.
-#
-# Knows the tables of events and of the audit; it must not know stores of memory, nor who asks.
+# Traces of a forgotten block in the records of a workspace.
 
 
 @dataclass(frozen=True)
 class Traces:
-    """How many calls of the audit name a label, and the sessions whose transcripts do."""
+    """The number of audited calls that name a label, and the sessions whose transcripts name it."""
 
     calls: int
     sessions: tuple[str, ...]
 
 
 def names(text: str, label: str) -> bool:
-    """Whether a label stands in a text as a word of its own, as it is or as Lisp writes it in a string."""
+    """Whether a text contains a label as a separate word, plain or escaped as in a Lisp string."""
     written = print_string(label)[1:-1]
     word = rf"(?<![\w-])(?:{re.escape(label)}|{re.escape(written)})(?![\w-])"
     return re.search(word, text) is not None
 
 
 def _texts_in_events(store: Store, *words: str) -> Iterator[tuple[str, str]]:
-    """The texts of the audit's rows that stand in events with one of the words: of the sessions with such
-    events alone, as of a million rows all but a few have none."""
+    """The texts of audit rows that are stored in events, if they contain one of the words. Only sessions with
+    such events are read, because nearly all of a million rows have none."""
     sql = (
         f"SELECT * FROM (SELECT {EVENTS[0]} AS result, {EVENTS[1]} AS called FROM audit"  # noqa: S608
         " WHERE said != '' AND session IN (SELECT session FROM events WHERE kind IN ('call', 'receipt')"
@@ -324,7 +320,7 @@ def _texts_in_events(store: Store, *words: str) -> Iterator[tuple[str, str]]:
 
 
 def traces(store: Store, label: str) -> Traces:
-    """Where a label still stands as a word of its own, as it is or as Lisp writes it in a string."""
+    """Where a label still appears as a separate word, plain or escaped as in a Lisp string."""
     written = print_string(label)[1:-1]
     audit = store.execute(
         "SELECT form || ' ' || message FROM audit"
@@ -332,7 +328,7 @@ def traces(store: Store, label: str) -> Traces:
         (label, written),
     )
     audit += [(f"{form} {message}",) for form, message in _texts_in_events(store, label, written)]
-    # Requests say again what other events hold, and the examples of the tools.
+    # Requests are left out: they repeat other events and the examples of the tools.
     events = store.execute(
         "SELECT session, coalesce(shown, form) FROM events WHERE kind != 'request'"
         " AND (instr(coalesce(shown, form), ?) OR instr(coalesce(shown, form), ?)) ORDER BY at",

@@ -1,10 +1,8 @@
-"""Keeps a vector for each passage and finds those that are nearest to a query in meaning.
+"""Keeps a vector for each passage and finds the passages nearest to a query in meaning.
 
-It must not know words, scores or where a model comes from. A vector takes a byte for each dimension, scaled
-to its largest part: the angle between two stays what it was. A model that is new embeds again what another
-has embedded, in the order of the passages and a bounded time at each search; until it is done, the vectors of
-the old model are asked with the old model.
-"""
+A stored vector has one byte for each dimension, scaled to its largest component; scaling does not change the
+angle between two vectors. A new model embeds all passages again, in their order and for a limited time at
+each search. Until it is done, the old vectors are searched with the old model."""
 
 from __future__ import annotations
 
@@ -20,22 +18,22 @@ from quoth.tools.call.services import Embedder
 from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.storage.database import Store
 
-BATCH: Final = 256  # passages that are embedded in one transaction
-SECONDS: Final = 0.5  # of one search that may be spent on embedding what is new
+BATCH: Final = 256  # passages embedded in one transaction
+SECONDS: Final = 0.5  # time that one search may spend on embedding new passages
 PACKAGE: Final = "sqlite_vec"
 
 NEAREST: Final = """
     SELECT passage, 1 - vec_distance_cosine(vec_int8(vector), vec_int8(?)) AS nearness FROM passage_vectors
     WHERE model = ?"""
 
-Nearness = dict[int, float]  # of passages, by their ids: the cosine
+Nearness = dict[int, float]  # the cosine, by passage id
 Texts = Callable[[Sequence[int]], dict[int, str]]
 
 
 @dataclass(frozen=True)
 class VectorModel:
-    """A model that has embedded passages, the first ones up to the passage ``upto``. It has 0 ``dimensions``
-    until its first vector tells them."""
+    """A model that has embedded the passages up to id ``upto``. ``dimensions`` is 0 before its first
+    vector."""
 
     id: int
     name: str
@@ -44,10 +42,10 @@ class VectorModel:
 
 
 def loaded(store: Store) -> bool:
-    """Whether vectors can be compared on this store: sqlite-vec is loaded at the first search."""
+    """Whether this store can compare vectors. Loads sqlite-vec at the first search."""
     try:
         store.execute("SELECT vec_version()")
-    except Exception:  # no such function
+    except Exception:  # the function is missing
         if find_spec(PACKAGE) is None:
             return False
         import sqlite_vec
@@ -60,28 +58,29 @@ def loaded(store: Store) -> bool:
 
 
 def models(store: Store) -> list[VectorModel]:
-    """The models that have embedded passages, the newest first."""
+    """The models that have embedded passages, newest first."""
     rows = store.execute("SELECT id, name, dimensions, upto FROM vector_models ORDER BY id DESC")
     return [VectorModel(*row) for row in rows]
 
 
 def small(vector: bytes, dimensions: int = 0) -> bytes:
-    """A vector of float32 in a byte for each dimension. Raises ToolError for one that has not that many."""
+    """A float32 vector with one byte for each dimension. Raises ToolError if it does not have
+    ``dimensions``."""
     if not vector or len(vector) % 4 or (dimensions and len(vector) != 4 * dimensions):
         raise ToolError(
-            f"The embedding model gave a vector of {len(vector)} bytes where {4 * dimensions} were to come."
+            f"The embedding model returned a vector of {len(vector)} bytes instead of {4 * dimensions}."
         )
     parts = array("f", vector)
     largest = max(map(abs, parts))
     if not 0 < largest < float("inf"):
-        return bytes([1]) + bytes(len(parts) - 1)  # an empty text has no direction
+        return bytes([1]) + bytes(len(parts) - 1)  # the zero vector of an empty text has no direction
     scale = 127 / largest
     return array("b", [round(part * scale) for part in parts]).tobytes()
 
 
 async def embed_new(store: Store, embedder: Embedder, texts: Texts, seconds: float = SECONDS) -> None:
-    """Embed passages that have no vector of this model yet, for about so many seconds, in batches that are
-    one transaction each. ``texts`` reads the passages of these ids. Raises ToolError when the model fails."""
+    """Embed passages without a vector of this model, for about ``seconds``, each batch in one transaction.
+    ``texts`` reads passages by id. Raises ToolError if the model fails."""
     if store.read_only:
         return
     end = time.monotonic() + seconds
@@ -99,15 +98,16 @@ async def embed_new(store: Store, embedder: Embedder, texts: Texts, seconds: flo
 
 
 async def vectors_of(embedder: Embedder, texts: Sequence[str]) -> Sequence[bytes]:
-    """A vector for each text. Raises ToolError when the model fails, or gives more or fewer."""
+    """A vector for each text. Raises ToolError if the model fails or returns a different number of
+    vectors."""
     vectors = await embedder.embed(texts)
     if len(vectors) != len(texts):
-        raise ToolError(f"The embedding model gave {len(vectors)} vectors for {len(texts)} texts.")
+        raise ToolError(f"The embedding model returned {len(vectors)} vectors for {len(texts)} texts.")
     return vectors
 
 
 def _next(store: Store, embedder: Embedder) -> tuple[VectorModel, list[int]]:
-    """The row of this model, and the next passages it must embed."""
+    """The row of this model, and the ids of the next passages to embed."""
     known = models(store)
     if not known or known[0].name != embedder.name:
         store.execute(
@@ -126,9 +126,9 @@ def _next(store: Store, embedder: Embedder) -> tuple[VectorModel, list[int]]:
 def _keep(store: Store, model: VectorModel, upto: int, vectors: dict[int, bytes]) -> None:
     with store.transaction() as run:
         ((reached,),) = run("SELECT max(upto) FROM vector_models WHERE id = ?", (model.id,)) or [(None,)]
-        if reached != model.upto:  # another process was quicker
+        if reached != model.upto:  # another process was first
             return
-        for id, vector in vectors.items():  # one may be gone by now
+        for id, vector in vectors.items():  # a passage may have been removed
             run(
                 "INSERT OR REPLACE INTO passage_vectors (passage, model, vector)"
                 " SELECT id, ?, ? FROM passages WHERE id = ?",
@@ -139,7 +139,7 @@ def _keep(store: Store, model: VectorModel, upto: int, vectors: dict[int, bytes]
 
 
 class Nearest:
-    """The question of one search, as vectors of the models that have embedded the passages."""
+    """A query as a vector of each model that has embedded passages."""
 
     def __init__(self, store: Store, asked: dict[int, bytes]) -> None:
         self._store = store
@@ -149,8 +149,8 @@ class Nearest:
     async def to(
         cls, store: Store, text: str, embedder: Embedder, older: Callable[[str], Embedder | None]
     ) -> Nearest:
-        """What is near to a text; ``older`` gives the embedder of an older model, if there still is one.
-        Raises ToolError when the model fails."""
+        """The query ``text``. ``older`` returns the embedder of an older model, or None. Raises ToolError if
+        the model fails."""
         asked: dict[int, bytes] = {}
         for model in models(store):
             one = embedder if model.name == embedder.name else older(model.name)
@@ -163,7 +163,7 @@ class Nearest:
         return bool(self._asked)
 
     def best(self, limit: int, where: str = "", values: Iterable[Any] = ()) -> Nearness:
-        """The nearest passages, all or those with ids ``where`` says."""
+        """The nearest passages; ``where`` is an SQL condition on their ids."""
         found: list[tuple[int, float]] = []
         for model, vector in self._asked.items():
             sql = f"{NEAREST}{where} ORDER BY nearness DESC LIMIT ?"
@@ -171,6 +171,6 @@ class Nearest:
         return dict(sorted(found, key=lambda one: -one[1])[:limit])
 
     def of(self, passages: Sequence[int]) -> Nearness:
-        """How near these passages are."""
+        """The nearness of these passages."""
         marks = ", ".join("?" * len(passages))
         return self.best(len(passages), f" AND passage IN ({marks})", passages) if passages else {}

@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 from sentences import (
-    A_NUL_CHARACTER_WHICH_CHARACTER,
+    A_NUL_CHARACTER,
     CANNOT_BE_OPENED,
-    CHARACTERS_AND_THIS_WOULD_MAKE,
-    HOLDS_AT_MOST,
+    CHARACTERS_THIS_WOULD_MAKE_IT,
     IS_LONGER_THAN,
     NO_SERVER_ANSWERS_THERE,
     NOTHING_WAS_CHANGED,
@@ -236,7 +235,7 @@ def test_what_was_typed_is_not_lost_when_it_cannot_be_kept(here: Path) -> None:
     done(here, "edit", "preferences", "--limit", "30")
     said = refused(here, "edit", "preferences", env={"EDITOR": "sed -i 's/$/ and much else/'"})
     path = re.fullmatch(
-        r"preferences holds at most 30 characters, and this would make it 36: 6 characters too many\. Nothing"
+        r"preferences is limited to 30 characters; this would make it 36: 6 characters too many\. Nothing"
         r" was changed\. What was written is kept in (\S+)\.",
         said,
     )
@@ -249,7 +248,7 @@ def test_a_block_that_was_changed_meanwhile_is_not_written_over(here: Path) -> N
     script = 'sed -i s/dark/light/ "$1"; QUOTH memory edit preferences --text "Changed by another"'
     files(here, {"slow.sh": script.replace("QUOTH", " ".join(command()))})
     said = refused(here, "edit", "preferences", env={"EDITOR": "sh slow.sh >/dev/null"})
-    assert "preferences was changed meanwhile, by a person (" in said
+    assert "preferences was changed by a person (" in said
     assert "What was written is kept in" in said
     assert text(here) == "Changed by another"
 
@@ -282,7 +281,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no text": (["edit", "fresh", "--new", "--text", " "], "The text is empty; no block was made."),
     "no label": (
         ["edit", " ", "--new", "--text", "x"],
-        f"A label is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
+        f"A label must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
     ),
     "unknown permission": (
         ["edit", "notes", "--permission", "humen"],
@@ -298,12 +297,12 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "limit passed": (
         ["edit", "notes", "--text", "x" * 51],
-        f"notes {HOLDS_AT_MOST} 50 {CHARACTERS_AND_THIS_WOULD_MAKE} 51: 1 character too many."
+        f"notes is limited to 50 {CHARACTERS_THIS_WOULD_MAKE_IT} 51: 1 character too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
     "limit below the text": (
         ["edit", "notes", "--limit", "5"],
-        f"notes {HOLDS_AT_MOST} 5 {CHARACTERS_AND_THIS_WOULD_MAKE} 7: 2 characters too many."
+        f"notes is limited to 5 {CHARACTERS_THIS_WOULD_MAKE_IT} 7: 2 characters too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
     "limit that is none": (
@@ -340,12 +339,12 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no file": (["import", "none.org"], f"{THERE_IS_NO_FILE} none.org."),
     "no memory": (
         ["import", "plain.txt"],
-        "plain.txt holds no memory: that is a headline for each block, as quoth memory export writes it.",
+        "plain.txt does not contain memory blocks. Write a headline for each, as quoth memory export does.",
     ),
     "memory elsewhere": (
         ["list", "--memory", "mysql://ann:secret@host/db"],
-        "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or, when no"
-        " URL is given, in the workspace; mysql:// is neither.",
+        "The URL of the memory must be postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), not mysql://."
+        " Without a URL, the memory is in the workspace.",
     ),
     "unknown action": (["lsit"], "There is no action lsit of quoth memory. Did you mean list?"),
     "no action": ([], "The following arguments are required: ACTION. See: quoth memory --help"),
@@ -435,7 +434,7 @@ def test_another_workspace_takes_it_all_in(here: Path) -> None:
     assert told(here, "import", "m.org", "--workspace", "other") == {"new": [], "replaced": []}
     done(other, "edit", "notes", "--text", "changed")
     assert refused(here, "import", "m.org", "--workspace", "other") == (
-        "There is a block notes already. Nothing was changed; --replace puts those of the file in its place."
+        "1 block exists already: notes. Nothing was changed. To replace, add --replace."
     )
     assert done(here, "import", "m.org", "--workspace", "other", "--replace") == (
         "0 new blocks, 1 replaced, 1 there already.\n"
@@ -474,7 +473,10 @@ def test_a_forgotten_label_does_not_come_back_by_an_old_approval(here: Path) -> 
     assert quoth("approve", request, cwd=here).code == 0
     went_on = quoth("resume", "s", cwd=here)
     assert went_on.code == 1
-    assert "The block preferences was forgotten since this was asked, so no new one was made." in went_on.err
+    assert (
+        "The block preferences was forgotten after the question was asked, so it was not created."
+        in went_on.err
+    )
     assert [one["label"] for one in told(here, "list")] == ["notes"]
 
 
@@ -520,18 +522,18 @@ def test_an_output_that_cannot_hold_it_is_refused(here: Path) -> None:
 # What a mistake looks like
 
 
-SURROGATE = "half a character (a lone surrogate), which character 1 is."
-TOO_LARGE = "version is a whole number, at most 1,000,000,000, not {}."
+SURROGATE = "an unpaired surrogate (character 1)."
+TOO_LARGE = "version must be a whole number, at most 1,000,000,000, not {}."
 NO_MEMORY: dict[str, tuple[dict[str, Any], str]] = {
-    "half a character in by": ({"by": "\ud800"}, f"a: by holds {SURROGATE}"),
-    "a NUL in by": ({"by": "x\0"}, f"a: by holds {A_NUL_CHARACTER_WHICH_CHARACTER} 2 is."),
+    "half a character in by": ({"by": "\ud800"}, f"a: by contains {SURROGATE}"),
+    "a NUL in by": ({"by": "x\0"}, f"a: by contains {A_NUL_CHARACTER} 2)."),
     "half a character in an earlier text": (
         {"version": 2, "versions": [{"version": 1, "text": "\ud800"}]},
-        f" text holds {SURROGATE}",
+        f" text contains {SURROGATE}",
     ),
     "half a character in the by of an earlier text": (
         {"version": 2, "versions": [{"version": 1, "by": "\udfff"}]},
-        f" by holds {SURROGATE}",
+        f" by contains {SURROGATE}",
     ),
     "a version that no store can count to": ({"version": 10**22}, f"a: {TOO_LARGE.format(10**22)}"),
     "a version that cannot be counted on": ({"version": 2**63 - 1}, f"a: {TOO_LARGE.format(2**63 - 1)}"),
@@ -553,7 +555,7 @@ def test_what_no_store_can_hold_is_not_taken_in(here: Path) -> None:
 @pytest.mark.parametrize("name", ["a\udcff", "a\nb", " "])
 def test_a_name_that_is_none_is_refused(here: Path, option: str, who: str, name: str) -> None:
     for words in (["list"], ["edit", "notes", "--text", "x"], ["forget", "notes", "--yes"]):
-        said = f"The name of {who} is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} {name!a}."
+        said = f"The name of {who} must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} {name!a}."
         if option == "--user" and "\udcff" in name:
             said = f"Argument --user: UTF-8 text is needed, not {name!a}. See: quoth memory {words[0]} --help"
         assert refused(here, *words, option, name) == said

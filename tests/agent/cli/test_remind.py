@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from sentences import (
     IS_OUTSIDE_THE_WORKSPACE,
-    IT_IS_WRITTEN_AS,
     THERE_IS_NO_CHANNEL,
     THERE_IS_NO_FILE,
-    THIS_HEADLINE_IS_LEFT_ALONE,
-    THIS_IS_NO_UTF_8,
+    THIS_HEADLINE_WAS_SKIPPED,
+    THIS_IS_NOT_UTF_8,
 )
 from words import Running, files, quoth, started, wait_until
 
@@ -99,13 +98,13 @@ def test_another_file_of_the_workspace(home: Path) -> None:
 MISTAKES: list[tuple[list[str], str | bytes, int, str]] = [
     (["none.org"], "", 2, f"{THERE_IS_NO_FILE} none.org."),
     (["../x.org"], "", 2, f"../x.org {IS_OUTSIDE_THE_WORKSPACE} {{home}}."),
-    ([], b"\xff", 2, f"memory.org:1: {THIS_IS_NO_UTF_8}; nothing is changed in it."),
+    ([], b"\xff", 2, f"memory.org:1: {THIS_IS_NOT_UTF_8}. The file was not changed."),
     (
         [],
         "* TODO a\nSCHEDULED: <soon>\n",
         1,
-        f"memory.org:1: '<soon>' is no time; {IT_IS_WRITTEN_AS} SCHEDULED: <2030-12-01 Sun 09:00>; "
-        f"{THIS_HEADLINE_IS_LEFT_ALONE}.",
+        f"memory.org:1: '<soon>' is not a time, such as SCHEDULED: <2030-12-01 Sun 09:00>. "
+        f"{THIS_HEADLINE_WAS_SKIPPED}.",
     ),
 ]
 
@@ -254,7 +253,7 @@ def test_who_watches_is_not_ended_by_a_file_that_cannot_be_read(home: Path) -> N
     good = text(home)
     files(home, {"memory.org": b"\xff"})
     with started("remind", "--watch", cwd=home) as watching:
-        watching.says(f"memory.org:1: {THIS_IS_NO_UTF_8}")
+        watching.says(f"memory.org:1: {THIS_IS_NOT_UTF_8}")
         files(home, {"memory.org": good})
         hears(watching, ["Pay", "Call mum"])
         watching.interrupt()

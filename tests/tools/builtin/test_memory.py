@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory import Make, dict_memory, done, sqlite_memory
 from sentences import (
-    CHARACTERS_AND_THIS_WOULD_MAKE,
+    CHARACTERS_THIS_WOULD_MAKE_IT,
     DID_YOU_MEAN,
-    DOES_NOT_HOLD_THE_TEXT,
-    HOLDS_AT_MOST,
+    DOES_NOT_CONTAIN_THE_TEXT,
     IS_NOT_THERE_ANY_MORE,
     IT_IS_CALLED_AS,
     ITS_GUARD_WAS_NOT_ASKED,
@@ -379,7 +378,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     '(recall :operation "insert" :label "diary" :content "x")': (
         "error",
-        "There is already a block named diary (archival); change that one, or take another label.",
+        "There is already a block named diary (archival). Change that one, or choose another label.",
     ),
     '(block :operation "append" :label "diary" :content "x")': (
         "error",
@@ -395,16 +394,16 @@ REFUSED: dict[str, tuple[str, str]] = {
     '(recall :operation "delete" :label "draft")': ("error", "draft is working, not archival; use block."),
     '(block :operation "replace" :label "human" :old-content "coffee" :new-content "tea")': (
         "error",
-        f"human {DOES_NOT_HOLD_THE_TEXT} 'coffee', so nothing was replaced.",
+        f"human {DOES_NOT_CONTAIN_THE_TEXT} 'coffee', so nothing was replaced.",
     ),
     f'(block :operation "append" :label "human" :content "{"x" * 5000}")': (
         "error",
-        f"human {HOLDS_AT_MOST} 5,000 {CHARACTERS_AND_THIS_WOULD_MAKE} 5,011: 11 characters too many."
+        f"human is limited to 5,000 {CHARACTERS_THIS_WOULD_MAKE_IT} 5,011: 11 characters too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
     f'(block :operation "append" :label "new" :content "{"x" * 5003}")': (
         "error",
-        f"new {HOLDS_AT_MOST} 5,000 {CHARACTERS_AND_THIS_WOULD_MAKE} 5,003: 3 characters too many."
+        f"new is limited to 5,000 {CHARACTERS_THIS_WOULD_MAKE_IT} 5,003: 3 characters too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
     '(recall :operation "delete" :label "diary")': (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import IT_IS_WRITTEN_AS, THIS_HEADLINE_IS_LEFT_ALONE
+from sentences import THIS_HEADLINE_WAS_SKIPPED
 from words import Gateway, Later, Story, agent, files, lines, shipped, story
 
 from quoth.tools.policy.files import read_layer
@@ -90,25 +90,25 @@ def test_it_says_what_it_wrote_and_who_wrote_it(here: Gateway, tmp_path: Path) -
 FORM = "2030-12-01 09:00, 2030-12-01T09:00+01:00, in 2 hours or tomorrow 9:00"
 LATER = FORM.replace("2026", "2027")
 MISTAKES = [
-    ('(schedule-reminder :text "x" :at "soon")', f":at is a time such as {FORM}, not 'soon'."),
+    ('(schedule-reminder :text "x" :at "soon")', f":at must be a time such as {FORM}, not 'soon'."),
     (
         '(schedule-reminder :text "x" :at "2026-11-22 11:59")',
-        ":at '2026-11-22 11:59' is past: it is 2026-11-22 12:00 Europe/Berlin now; "
-        f"give a later time, such as {LATER}.",
+        ":at '2026-11-22 11:59' is past: it is 2026-11-22 12:00 Europe/Berlin now. "
+        f"Give a later time, such as {LATER}.",
     ),
     (
         '(schedule-reminder :text "x" :at "2030-12-01")',
         ':at needs the time of the day too, such as "2030-12-01 09:00".',
     ),
-    ('(schedule-reminder :text "x" :at "")', f":at is a time such as {FORM}, not ''."),
+    ('(schedule-reminder :text "x" :at "")', f":at must be a time such as {FORM}, not ''."),
     (
         '(schedule-reminder :text " " :at "in 2 hours")',
-        "The title is empty; say in a few words what it is about.",
+        "The title is empty. Describe in a few words what it is about.",
     ),
     (
         '(track-task :operation "add" :title "x" :due "2026-11-21")',
-        ":due '2026-11-21' is past: it is 2026-11-22 12:00 Europe/Berlin now; "
-        f"give a later time, such as {LATER}.",
+        ":due '2026-11-21' is past: it is 2026-11-22 12:00 Europe/Berlin now. "
+        f"Give a later time, such as {LATER}.",
     ),
     (
         '(track-task :operation "done" :id "mum" :due "today")',
@@ -116,11 +116,11 @@ MISTAKES = [
     ),
     (
         '(track-task :operation "done")',
-        "Say which task it is, by its id or title. The tasks are call-mum.",
+        "Name the task by its id or title. The tasks are call-mum.",
     ),
     (
         '(track-task :operation "done" :id "call-mam")',
-        "There is no task 'call-mam'. Did you mean call-mum? The tasks are call-mum.",
+        "Unknown task 'call-mam'. Did you mean call-mum? The tasks are call-mum.",
     ),
 ]
 
@@ -161,7 +161,7 @@ def test_an_operation_that_there_is_not(here: Gateway) -> None:
 def test_a_clock_that_is_changed_is_said_beside_the_result(here: Gateway) -> None:
     result = here.pass_through('(schedule-reminder :text "x" :at "2027-03-28 02:30")')
     assert result.value["message"] == "Reminder set: x, 2027-03-28 Sun 03:30."
-    assert result.message == "02:30 is left out on that day, when the clocks change; it is 03:30 then."
+    assert result.message == "02:30 does not exist on that day, because the clocks change; 03:30 is used."
 
 
 def test_what_is_broken_in_the_file_is_said_and_the_rest_listed(here: Gateway, tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def test_what_is_broken_in_the_file_is_said_and_the_rest_listed(here: Gateway, t
     result = here.pass_through(LIST)
     assert [one["title"] for one in result.value["tasks"]] == ["b"]
     assert result.message == (
-        f"memory.org:1: '<soon>' is no time; {IT_IS_WRITTEN_AS} SCHEDULED: <2030-12-01 Sun 09:00>; "
-        f"{THIS_HEADLINE_IS_LEFT_ALONE}."
+        f"memory.org:1: '<soon>' is not a time, such as SCHEDULED: <2030-12-01 Sun 09:00>. "
+        f"{THIS_HEADLINE_WAS_SKIPPED}."
     )
 
 

@@ -213,7 +213,7 @@ def test_what_a_server_says_is_said_in_words(said: str, answers: dict[str, str])
         ("redis://127.0.0.1:1", NO_SERVER_ANSWERS_THERE),
         ("rediss://127.0.0.1:1", NO_SERVER_ANSWERS_THERE),
         ("unix:///none/there", NO_SERVER_ANSWERS_THERE),
-        ("redis://nowhere.invalid", "there is no host of that name"),
+        ("redis://nowhere.invalid", "its host name is unknown"),
     ],
 )
 def test_where_no_server_is(place: str, said: str) -> None:

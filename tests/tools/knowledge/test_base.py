@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from org_lines import LINES
 from processes import ended_well, in_a_process
-from sentences import IS_OUTSIDE_THE_WORKSPACE, NOTHING_IS_CHANGED_IN_THIS, THIS_IS_NO_UTF_8
+from sentences import IS_OUTSIDE_THE_WORKSPACE, NOTHING_IS_CHANGED_IN_THIS, THIS_IS_NOT_UTF_8
 from shelf import ANN, BEN, Shelf
 from words import complaint
 
@@ -223,7 +223,7 @@ def test_an_editor_that_writes_in_between_loses_nothing(
 
 
 BROKEN = [
-    (b"* a\n* \xff\n", f"2: {THIS_IS_NO_UTF_8}"),
+    (b"* a\n* \xff\n", f"2: {THIS_IS_NOT_UTF_8}"),
     (b"* a\n\n\0\n", "3: a NUL character stands here"),
     (b"* a\n:PROPERTIES:\n:ID: x\n", "2: these properties are no list of :NAME: value with :END: below it"),
     (b"x\n* a\n#+BEGIN_QUOTE\nb\n", "3: #+BEGIN_QUOTE has no #+end_QUOTE below it"),

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from sentences import LETTERS_OR_DIGITS_ARE_SEARCHED, THERE_IS_NO_WORD_IN
+from sentences import THE_QUERY_CONTAINS_NO_WORD
 from words import complaint, files
 
 from quoth import Agent, HostServices
@@ -131,4 +131,4 @@ def test_a_mistyped_address_is_not_told_with_its_password(tmp_path: Path) -> Non
 
 def test_a_query_without_a_word(notes: Path) -> None:
     said = complaint(ToolError, lambda: found(notes, "?!"))
-    assert said == f"{THERE_IS_NO_WORD_IN}; {LETTERS_OR_DIGITS_ARE_SEARCHED}."
+    assert said == f"{THE_QUERY_CONTAINS_NO_WORD}."

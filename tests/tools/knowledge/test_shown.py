@@ -11,7 +11,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from sentences import NOTHING_IS_CHANGED_IN_THIS, THIS_IS_NO_UTF_8
+from sentences import NOTHING_IS_CHANGED_IN_THIS, THIS_IS_NOT_UTF_8
 from shelf import ANN, BEN, Shelf
 
 from quoth.tools.call.service_types import Known
@@ -141,4 +141,4 @@ def test_a_broken_file_is_told_to_the_host_alone(shelf: Shelf) -> None:
     shelf.write("knowledge/claims.org", b"* panels fade \xff\n")
     text, _ = shown(shelf.base, "Do panels fade?")
     assert text.count("\n| ") == 1
-    assert shelf.heard == [f"knowledge/claims.org:1: {THIS_IS_NO_UTF_8}; {NOTHING_IS_CHANGED_IN_THIS}."]
+    assert shelf.heard == [f"knowledge/claims.org:1: {THIS_IS_NOT_UTF_8}; {NOTHING_IS_CHANGED_IN_THIS}."]

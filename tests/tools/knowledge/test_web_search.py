@@ -17,8 +17,7 @@ from sentences import (
     CANNOT_BE_REACHED,
     CANNOT_BE_READ,
     DID_NOT_ANSWER_WITHIN,
-    LETTERS_OR_DIGITS_ARE_SEARCHED,
-    THERE_IS_NO_WORD_IN,
+    THE_QUERY_CONTAINS_NO_WORD,
 )
 from words import complaint
 
@@ -94,7 +93,7 @@ def test_a_query_without_a_word_asks_nobody() -> None:
     with loopback(status(200, SEARXNG)) as server:
         said = complaint(ToolError, lambda: found(address(server, "/find/{query}"), query=".."))
         assert (said, server.requests) == (
-            f"{THERE_IS_NO_WORD_IN}; {LETTERS_OR_DIGITS_ARE_SEARCHED}.",
+            f"{THE_QUERY_CONTAINS_NO_WORD}.",
             [],
         )
 

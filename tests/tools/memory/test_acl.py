@@ -169,13 +169,13 @@ def test_a_list_leaves_out_what_may_not_be_read(make: Make, monkeypatch: pytest.
 @pytest.mark.parametrize("permission", ["partner", "human", "admin"])
 def test_only_a_person_sets_the_permissions_that_bind_to_a_person(make: Make, permission: str) -> None:
     sentence = (
-        f"ToolError: Only a person sets the permission {permission}:"
+        f"ToolError: Only a person can set the permission {permission}:"
         f" quoth memory edit x --permission {permission}."
     )
     assert said(make("a").create_block("x", permission=permission)) == sentence
     done(make("a").create_block("x"))
     assert said(make("a").share_block("x", "b", permission)) == sentence
-    with pytest.raises(ToolError, match=f"{ONLY_A_PERSON_CAN} edit blocks this way: quoth memory edit LABEL"):
+    with pytest.raises(ToolError, match=f"{ONLY_A_PERSON_CAN} edit blocks: quoth memory edit LABEL"):
         done(make("a").edit_block("x", permission=permission))
     made = done(make("a", person=True).edit_block("x", permission=permission))
     assert (made.permission, made.by) == (permission, "a person")
@@ -185,14 +185,14 @@ def test_only_a_person_sets_the_permissions_that_bind_to_a_person(make: Make, pe
 def test_what_a_person_has_shared_an_agent_only_tightens(make: Make, bound: str) -> None:
     done(make("a").create_block("x"))
     done(make("a", person=True).share_block("x", "b", bound))
-    sentence = f"denied: A person shares x with b ({bound}), so only a person changes that."
+    sentence = f"denied: A person shared x with b ({bound}); only a person can change that."
     for looser in ("append", "read_write"):
         if STRICTEST_FIRST.index(looser) > STRICTEST_FIRST.index(bound):
             assert said(make("a").share_block("x", "b", looser)) == sentence
     assert said(make("a").unshare_block("x", "b")) == sentence
     assert done(make("a").shares("x")) == {"b": bound}
     done(make("a").share_block("x", "b", "read_only"))
-    assert said(make("a").share_block("x", "b", "append")).startswith("denied: A person shares x with b")
+    assert said(make("a").share_block("x", "b", "append")).startswith("denied: A person shared x with b")
     done(make("a", person=True).share_block("x", "b", "append"))
     assert done(make("a").shares("x")) == {"b": "append"}
     assert done(make("b").get_block("x")).permission == "append"

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 from memory import Make, contents, done, in_a_call, said
 from sentences import (
-    A_NUL_CHARACTER_WHICH_CHARACTER,
-    DOES_NOT_HOLD_THE_TEXT,
-    IS_A_TEXT_NOT,
+    A_NUL_CHARACTER,
+    DOES_NOT_CONTAIN_THE_TEXT,
     NOTHING_WAS_CHANGED,
     ONLY_A_PERSON_CAN,
     PRINTABLE_CHARACTERS_WITHOUT_A_SPACE,
@@ -50,15 +49,15 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "label taken": (
         lambda m: m.create_block("plan"),
-        "There is already a block named plan (core); change that one, or take another label.",
+        "There is already a block named plan (core). Change that one, or choose another label.",
     ),
     "label": (
         lambda m: m.create_block(" plan\n"),
-        rf"A label is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' plan\n'.",
+        rf"A label must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' plan\n'.",
     ),
     "label to copy to": (
         lambda m: m.move_block("archive", "working", to="x" * 101),
-        f"A label is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} '" + "x" * 40 + "'.",
+        f"A label must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} '" + "x" * 40 + "'.",
     ),
     "kind": (
         lambda m: m.create_block("new", kind="cold"),
@@ -70,19 +69,19 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "limit": (
         lambda m: m.create_block("new", limit=-1),
-        "The limit of a block is 1 to 10,000,000 characters, not -1.",
+        "The limit of a block must be 1 to 10,000,000 characters, not -1.",
     ),
     "NUL": (
         lambda m: m.append_to_block("plan", "a\0"),
-        f"A block cannot hold {A_NUL_CHARACTER_WHICH_CHARACTER} 2 is.",
+        f"A block cannot contain {A_NUL_CHARACTER} 2).",
     ),
     "surrogate": (
         lambda m: m.replace_in_block("plan", "First", "\udce9"),
-        "A block cannot hold half a character (a lone surrogate), which character 1 is.",
+        "A block cannot contain an unpaired surrogate (character 1).",
     ),
     "description": (
         lambda m: m.create_block("new", description="a\0"),
-        f"A block cannot hold {A_NUL_CHARACTER_WHICH_CHARACTER} 2 is.",
+        f"A block cannot contain {A_NUL_CHARACTER} 2).",
     ),
     "nothing to append": (
         lambda m: m.append_to_block("plan", ""),
@@ -90,26 +89,26 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "old text not there": (
         lambda m: m.replace_in_block("plan", "Third", "3"),
-        f"plan {DOES_NOT_HOLD_THE_TEXT} 'Third', so nothing was replaced.",
+        f"plan {DOES_NOT_CONTAIN_THE_TEXT} 'Third', so nothing was replaced.",
     ),
     "limit passed": (
         lambda m: m.append_to_block("small", "1234567"),
-        "small holds at most 10 characters, and this would make it 11: 1 character too many. Nothing was"
+        "small is limited to 10 characters; this would make it 11: 1 character too many. Nothing was"
         " changed.",
     ),
     "limit passed by a new block": (
         lambda m: m.create_block("new", "x" * 5020, kind="core"),
-        "new holds at most 5,000 characters, and this would make it 5,020: 20 characters too many. Nothing"
+        "new is limited to 5,000 characters; this would make it 5,020: 20 characters too many. Nothing"
         " was changed.",
     ),
     "limit passed by a copy": (
         lambda m: m.move_block("archive", "working", to="small"),
-        "small holds at most 10 characters, and this would make it 15: 5 characters too many. Nothing was"
+        "small is limited to 10 characters; this would make it 15: 5 characters too many. Nothing was"
         " changed.",
     ),
     "limit passed by loading": (
         lambda m: m.swap_blocks("plan", "tasks"),
-        "tasks holds at most 5,000 characters, and this would make it 6,000: 1,000 characters too many."
+        "tasks is limited to 5,000 characters; this would make it 6,000: 1,000 characters too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
     "archival already": (lambda m: m.move_block("archive", "archival"), "archive is archival already."),
@@ -120,36 +119,36 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "load of what is not archival": (
         lambda m: m.move_block("plan", "working", to="other"),
-        "plan is core; only an archival block is loaded to another label.",
+        "plan is core; only an archival block can be loaded to another label.",
     ),
     "swap of an archival block": (
         lambda m: m.swap_blocks("archive", "tasks"),
-        "archive is archival already; swap archives a core or a working block.",
+        "archive is archival already; swap archives only a core or working block.",
     ),
     "swap for a block that is not archival": (
         lambda m: m.swap_blocks("plan", "small"),
-        "small is working; swap loads an archival block.",
+        "small is working; swap loads only an archival block.",
     ),
     "swap onto the archived block": (
         lambda m: m.swap_blocks("plan", "archive", to="plan"),
-        "plan is the block that is archived; load the other one to another label.",
+        "plan is the block to be archived; load the other block to another label.",
     ),
     "nothing to undo": (
         lambda m: m.undo("archive"),
-        "The text of archive has never been changed, so there is nothing to undo.",
+        "The text of archive was never changed, so there is nothing to undo.",
     ),
     "share with itself": (
         lambda m: m.share_block("plan", "a"),
-        "Blocks are shared with another agent, by one that has a name (agent_id).",
+        "An agent needs a name (agent_id) to share blocks, and shares them with others.",
     ),
     "share with nobody": (
         lambda m: m.share_block("plan", " "),
-        f"The name of an agent is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
+        f"The name of an agent must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
     ),
     "unshare what is not shared": (lambda m: m.unshare_block("plan", "b"), "plan is not shared with b."),
     "forget as a program": (
         lambda m: m.forget("plan"),
-        f"{ONLY_A_PERSON_CAN} forget blocks this way: quoth memory forget LABEL.",
+        f"{ONLY_A_PERSON_CAN} forget blocks: quoth memory forget LABEL.",
     ),
 }
 
@@ -386,8 +385,8 @@ def test_an_own_block_goes_before_shared_ones_and_none_of_these_before_another(m
         make("a").move_block("x", "core"),
     ):
         assert said(work) == (
-            "ToolError: Several agents share a block named x with this one: b, c, d. Which is meant is not"
-            " clear until all but one unshare it: quoth memory edit x --agent OWNER --share AGENT="
+            "ToolError: Several agents share a block named x with this one: b, c, d. All but one of them must"
+            " unshare it first: quoth memory edit x --agent OWNER --share AGENT="
         )
     assert [block.owner for block in done(make("a").list_shared_blocks())] == ["b", "c", "d"]
     done(make("a").create_block("x", "mine"))
@@ -398,32 +397,50 @@ def test_an_own_block_goes_before_shared_ones_and_none_of_these_before_another(m
 # Values of a wrong type, from a tool of one's own
 
 WRONG_TYPES: dict[str, tuple[Any, str]] = {
-    "label": (lambda m: m.get_block(5), f"A label {IS_A_TEXT_NOT} 5."),
-    "label of a change": (lambda m: m.delete_block(None), f"A label {IS_A_TEXT_NOT} None."),
-    "label of another": (lambda m: m.move_block("archive", "working", to=5), f"A label {IS_A_TEXT_NOT} 5."),
-    "new label": (lambda m: m.create_block(5), f"A label {IS_A_TEXT_NOT} 5."),
-    "text": (lambda m: m.create_block("x", 5), f"What a block holds {IS_A_TEXT_NOT} 5."),
-    "text of bytes": (lambda m: m.update_block_text("plan", b"x"), "What a block holds is a text, not b'x'."),
-    "appended": (lambda m: m.append_to_block("plan", None), f"What a block holds {IS_A_TEXT_NOT} None."),
-    "old text": (lambda m: m.replace_in_block("plan", 5, "x"), f"What a block holds {IS_A_TEXT_NOT} 5."),
-    "description": (lambda m: m.create_block("x", description=5), f"What a block holds {IS_A_TEXT_NOT} 5."),
+    "label": (lambda m: m.get_block(5), "A label must be a text, not 5."),
+    "label of a change": (lambda m: m.delete_block(None), "A label must be a text, not None."),
+    "label of another": (
+        lambda m: m.move_block("archive", "working", to=5),
+        "A label must be a text, not 5.",
+    ),
+    "new label": (lambda m: m.create_block(5), "A label must be a text, not 5."),
+    "text": (lambda m: m.create_block("x", 5), "The content of a block must be a text, not 5."),
+    "text of bytes": (
+        lambda m: m.update_block_text("plan", b"x"),
+        "The content of a block must be a text, not b'x'.",
+    ),
+    "appended": (
+        lambda m: m.append_to_block("plan", None),
+        "The content of a block must be a text, not None.",
+    ),
+    "old text": (
+        lambda m: m.replace_in_block("plan", 5, "x"),
+        "The content of a block must be a text, not 5.",
+    ),
+    "description": (
+        lambda m: m.create_block("x", description=5),
+        "The content of a block must be a text, not 5.",
+    ),
     "limit in words": (
         lambda m: m.create_block("x", limit="5"),
-        "The limit of a block is a whole number, not '5'.",
+        "The limit of a block must be a whole number, not '5'.",
     ),
     "half a limit": (
         lambda m: m.create_block("x", limit=5.5),
-        "The limit of a block is a whole number, not 5.5.",
+        "The limit of a block must be a whole number, not 5.5.",
     ),
     "limit True": (
         lambda m: m.create_block("x", limit=True),
-        "The limit of a block is a whole number, not True.",
+        "The limit of a block must be a whole number, not True.",
     ),
-    "kind": (lambda m: m.create_block("x", kind=[]), f"The kind of a block {IS_A_TEXT_NOT} []."),
-    "kinds": (lambda m: m.list_blocks(5), f"The kind of a block {IS_A_TEXT_NOT} 5."),
-    "permission": (lambda m: m.share_block("plan", "b", 5), f"A permission {IS_A_TEXT_NOT} 5."),
-    "agent": (lambda m: m.share_block("plan", 5), f"The name of an agent {IS_A_TEXT_NOT} 5."),
-    "agent of a list": (lambda m: m.unshare_block("plan", []), f"The name of an agent {IS_A_TEXT_NOT} []."),
+    "kind": (lambda m: m.create_block("x", kind=[]), "The kind of a block must be a text, not []."),
+    "kinds": (lambda m: m.list_blocks(5), "The kind of a block must be a text, not 5."),
+    "permission": (lambda m: m.share_block("plan", "b", 5), "A permission must be a text, not 5."),
+    "agent": (lambda m: m.share_block("plan", 5), "The name of an agent must be a text, not 5."),
+    "agent of a list": (
+        lambda m: m.unshare_block("plan", []),
+        "The name of an agent must be a text, not [].",
+    ),
 }
 
 
@@ -455,8 +472,8 @@ def test_a_url_of_no_store_is_told_without_its_password(store: Store, url: str, 
     with pytest.raises(UsageError) as caught:
         open_memory(url, lambda: store, "a")
     assert str(caught.value) == (
-        "The memory is in PostgreSQL, postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), or, when no"
-        f" URL is given, in the workspace; {what} is neither."
+        "The URL of the memory must be postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), not"
+        f" {what}. Without a URL, the memory is in the workspace."
     )
 
 

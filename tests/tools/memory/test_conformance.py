@@ -159,13 +159,13 @@ class Unbound(DictMemory):
 
 
 BROKEN: list[tuple[type[DictMemory], str]] = [
-    (Overwrites, "create_block of a label that is taken should be refused with ToolError, and it was done."),
+    (Overwrites, "create_block of a label that is taken should be refused with ToolError, but it was done."),
     (Unordered, "list_blocks, in the order of the labels, should be ["),
     (OfAll, "get_block of a label that is not there should be None, not Block("),
     (Glues, "The text that append_to_block returns should be 'one one\\ntwo\\nlines', not 'one onetwo\\nl"),
     (Races, "20 appends at once should be ["),
-    (Shrugs, "replace_in_block of a text not there should be refused with ToolError, and it was done."),
-    (Cuts, "update_block_text beyond the limit should be refused with ToolError, and it was done."),
+    (Shrugs, "replace_in_block of a text not there should be refused with ToolError, but it was done."),
+    (Cuts, "update_block_text beyond the limit should be refused with ToolError, but it was done."),
     (Nameless, "The error for undo of a label that is not there should name 'preferences'; it says: No."),
     (Bare, "undo of a label that is not there should raise ToolError, not KeyError: 'preference'"),
     (Halves, "After swap_blocks of a label that is not there was refused, the blocks should be ["),
@@ -173,7 +173,7 @@ BROKEN: list[tuple[type[DictMemory], str]] = [
     (Forgetful, "The texts that history gives, the newest first, should be ["),
     (Anywhere, "Whether search_blocks without a domain finds a core block should be False, not True."),
     (Loud, "The number of hits search_blocks gives for 2 should be 2, not 3."),
-    (Lax, "delete_block of a label that is not there should be refused with ToolError, and it was done."),
+    (Lax, "delete_block of a label that is not there should be refused with ToolError, but it was done."),
     (Anybody, "create_block with the permission admin, which only a person sets, should be refused with"),
     (Unbound, "The shared blocks, each with the stricter of its permission and its bound, should be ["),
 ]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from memory import Approver, Make, contents, done, in_a_call, said, writes_of
-from sentences import DOES_NOT_HOLD_THE_TEXT, THE_PERSON_SAID_NO
+from sentences import DOES_NOT_CONTAIN_THE_TEXT, THE_PERSON_SAID_NO
 from words import gateway, tool
 
 from quoth import Services
@@ -51,8 +51,8 @@ def test_what_a_person_refuses_is_not_done(make: Make) -> None:
 def test_without_anybody_to_ask_it_is_denied(make: Make) -> None:
     human(make, "x")
     assert said(make("a").append_to_block("x", "two")) == (
-        "denied: x was not changed: it requires human approval to append, and no person can be asked here,"
-        " outside of a call."
+        "denied: x was not changed: it requires human approval to append, and outside a call no person can"
+        " be asked."
     )
 
 
@@ -73,7 +73,7 @@ def test_every_block_that_is_touched_is_asked_for_before_any_is_changed(make: Ma
 @pytest.mark.parametrize(
     ("what", "work", "sentence"),
     [
-        ("text", lambda m: m.replace_in_block("x", "two", "2"), DOES_NOT_HOLD_THE_TEXT),
+        ("text", lambda m: m.replace_in_block("x", "two", "2"), DOES_NOT_CONTAIN_THE_TEXT),
         ("limit", lambda m: m.append_to_block("x", "y" * 5000), "4 characters too many"),
         ("delete", lambda m: m.move_block("x", "archival", to="y"), "does not let you delete"),
         ("nothing", lambda m: m.append_to_block("x", ""), "nothing to append"),
@@ -148,7 +148,7 @@ def test_a_person_sees_what_a_block_would_hold(desk: Make, name: str) -> None:
     assert re.match(rf"MemoryEdit {label} \(overwrite version \d, text [0-9a-f]{{24}}\)$", what)
     seen = "a" * 199 + "…" if name == "update" else text.replace("\n", " ")
     assert reason == (
-        f'Requires human approval to overwrite; {label} would then hold {len(text)} characters: "{seen}"'
+        f'Requires human approval to overwrite; {label} would then contain {len(text)} characters: "{seen}"'
     )
     assert done(desk("a").get_block(label)).text == text
 
@@ -174,7 +174,9 @@ def test_an_approval_covers_the_text_it_approves_and_no_other(desk: Make, name: 
     assert first != second
     text = done(desk("a").get_block("old" if name == "archive" else "x")).text
     assert reason.endswith(
-        f' would then hold {len(text)} characters: "{text[:199]}{"…" * (len(text) > 200)}"'.replace("\n", " ")
+        f' would then contain {len(text)} characters: "{text[:199]}{"…" * (len(text) > 200)}"'.replace(
+            "\n", " "
+        )
     )
 
 
@@ -214,7 +216,7 @@ def test_what_is_shown_of_a_long_text_is_its_change(make: Make) -> None:
     person = Approver()
     in_a_call(lambda: make("a").update_block_text("x", "a" * 400 + "\x1b[2K\u202eEVIL"), person)
     assert person.asked[0][1] == (
-        "Requires human approval to overwrite; x would then hold 409 characters:"
+        "Requires human approval to overwrite; x would then contain 409 characters:"
         f' "…{"a" * 20}\ufffd[2K\ufffdEVIL"'
     )
 

@@ -84,7 +84,7 @@ def test_a_time_is_read(text: str, when: str) -> None:
 )
 def test_what_is_no_time_names_the_form(text: str) -> None:
     said = complaint(ToolError, lambda: read(text))
-    assert said.startswith(f":at is a time such as {FORM}, not '")
+    assert said.startswith(f":at must be a time such as {FORM}, not '")
     assert len(said) < 200
 
 
@@ -93,20 +93,20 @@ def test_what_is_no_time_names_the_form(text: str) -> None:
 )
 def test_what_is_past_says_what_time_it_is(text: str) -> None:
     assert complaint(ToolError, lambda: read(text)) == (
-        f":at {text!r} is past: it is 2026-11-22 12:00 Europe/Berlin now; give a later time, such as {FORM}."
+        f":at {text!r} is past: it is 2026-11-22 12:00 Europe/Berlin now. Give a later time, such as {FORM}."
     )
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("2027-02-30", "There is no 30 February 2027, which :at says."),
-        ("2026-02-29 09:00", "There is no 29 February 2026, which :at says."),
-        ("<2027-04-31 Sat>", "There is no 31 April 2027, which :at says."),
+        ("2027-02-30", ":at is not a valid date: there is no 30 February 2027."),
+        ("2026-02-29 09:00", ":at is not a valid date: there is no 29 February 2026."),
+        ("<2027-04-31 Sat>", ":at is not a valid date: there is no 31 April 2027."),
         (
             "<2026-12-01 Tue 09:00 +1w -2d>",
-            ":at '<2026-12-01 Tue 09:00 +1w -2d>' has +1w -2d, but one time is set here: "
-            "give 2026-12-01 09:00, and add the rest in Emacs.",
+            ":at '<2026-12-01 Tue 09:00 +1w -2d>' has +1w -2d, but only a single time can be set here. "
+            "Give 2026-12-01 09:00, and add the rest in Emacs.",
         ),
     ],
 )
@@ -127,12 +127,12 @@ def test_this_very_second_is_not_past() -> None:
         (
             "2027-03-28 02:30",
             "2027-03-28T03:30:00+02:00",
-            "02:30 is left out on that day, when the clocks change; it is 03:30 then.",
+            "02:30 does not exist on that day, because the clocks change; 03:30 is used.",
         ),
         (
             "2027-10-31 02:30",
             "2027-10-31T02:30:00+02:00",
-            "02:30 comes twice on that day; the first is meant, at 02:30+0200.",
+            "02:30 occurs twice on that day; the first is used, at 02:30+0200.",
         ),
         ("2027-10-31 02:30+01:00", "2027-10-31T02:30:00+01:00", ""),
         ("2027-03-28 03:00", "2027-03-28T03:00:00+02:00", ""),
@@ -214,5 +214,5 @@ def test_the_zone_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch, named:
 def test_a_zone_of_the_process_that_is_none_is_not_taken_for_utc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TZ", "Nowhere/X")
     assert complaint(ToolError, local_zone) == (
-        "There is no time zone 'Nowhere/X', which TZ names; zones are named as UTC or Europe/Berlin."
+        "Unknown time zone 'Nowhere/X' in the environment variable TZ. Write a zone as UTC or Europe/Berlin."
     )

@@ -20,10 +20,9 @@ from processes import ended_well, in_a_process
 from sentences import (
     HAS_CHANGED_SINCE_IT_WAS_READ,
     IS_OUTSIDE_THE_WORKSPACE,
-    IT_IS_WRITTEN_AS,
     READ_IT_AGAIN_THEN_CHANGE,
-    THIS_HEADLINE_IS_LEFT_ALONE,
-    THIS_IS_NO_UTF_8,
+    THIS_HEADLINE_WAS_SKIPPED,
+    THIS_IS_NOT_UTF_8,
 )
 from words import complaint, files
 
@@ -142,10 +141,13 @@ def test_any_title_comes_back_or_is_refused(title: str) -> None:
 @pytest.mark.parametrize(
     ("title", "said"),
     [
-        (" \n\t", "The title is empty; say in a few words what it is about."),
-        ("x" * 307, "The title has 307 characters, 7 too many; at most 300 fit."),
-        ("a\0b", "The title holds a character that is no text (a control character or half of a pair)."),
-        ("a\ud800b", "The title holds a character that is no text (a control character or half of a pair)."),
+        (" \n\t", "The title is empty. Describe in a few words what it is about."),
+        ("x" * 307, "The title has 307 characters, 7 too many (maximum: 300)."),
+        ("a\0b", "The title contains an invalid character (a control character or an unpaired surrogate)."),
+        (
+            "a\ud800b",
+            "The title contains an invalid character (a control character or an unpaired surrogate).",
+        ),
     ],
 )
 def test_a_title_that_is_none(title: str, said: str) -> None:
@@ -239,7 +241,7 @@ def test_what_is_overdue_comes_first_and_what_has_no_time_last() -> None:
         ("none", False),
     ]
     assert summary(file, file.open, NOON) == "4 tasks open, 2 of them due. Next: today, due today."
-    assert summary(file, [], NOON) == "Nothing is open."
+    assert summary(file, [], NOON) == "No open tasks."
 
 
 THREE = task(ID="call-mum") + task(ID="pay-rent", title="Pay rent") + "* DONE Pay tax\n"
@@ -266,11 +268,11 @@ LIST = "The tasks are call-mum, pay-rent, Pay tax."
 @pytest.mark.parametrize(
     ("text", "words", "said"),
     [
-        (THREE, "cal-mum", f"There is no task 'cal-mum'. Did you mean call-mum? {LIST}"),
-        (THREE, "xyz", f"There is no task 'xyz'. {LIST}"),
-        (THREE, "", f"Say which task it is, by its id or title. {LIST}"),
-        (THREE, "pay", "2 tasks are like 'pay': pay-rent, Pay tax. Give the id."),
-        ("", "xyz", "There is no task 'xyz'. There are none yet."),
+        (THREE, "cal-mum", f"Unknown task 'cal-mum'. Did you mean call-mum? {LIST}"),
+        (THREE, "xyz", f"Unknown task 'xyz'. {LIST}"),
+        (THREE, "", f"Name the task by its id or title. {LIST}"),
+        (THREE, "pay", "2 tasks match 'pay': pay-rent, Pay tax. Give the id."),
+        ("", "xyz", "Unknown task 'xyz'. There are no tasks yet."),
     ],
 )
 def test_a_task_that_is_not_found(text: str, words: str, said: str) -> None:
@@ -279,27 +281,27 @@ def test_a_task_that_is_not_found(text: str, words: str, said: str) -> None:
 
 # What is broken is told by its line, and left alone
 
-STAMP = f"{IT_IS_WRITTEN_AS} SCHEDULED: <2030-12-01 Sun 09:00>"
+STAMP = "such as SCHEDULED: <2030-12-01 Sun 09:00>"
 FAULTS = [
-    ("* TODO a\nSCHEDULED: <2026-13-45 Mon>\n", f"memory.org:1: '<2026-13-45 Mon>' is no time; {STAMP}"),
-    ("\n* TODO a\n  SCHEDULED: tomorrow\n", f"memory.org:2: 'tomorrow' is no time; {STAMP}"),
+    ("* TODO a\nSCHEDULED: <2026-13-45 Mon>\n", f"memory.org:1: '<2026-13-45 Mon>' is not a time, {STAMP}"),
+    ("\n* TODO a\n  SCHEDULED: tomorrow\n", f"memory.org:2: 'tomorrow' is not a time, {STAMP}"),
     (
         "* TODO a\n:PROPERTIES:\n:ID: x\n",
-        "memory.org:1: its properties are no list of :NAME: value with :END: below it",
+        "memory.org:1: its properties are not lines of :NAME: value that end with :END:",
     ),
     (
         "* TODO a\n:PROPERTIES:\n:ID: x\n:END:\nSCHEDULED: <2026-12-01 Tue>\n",
-        "memory.org:1: SCHEDULED: goes right below the headline, above the properties "
+        "memory.org:1: SCHEDULED: must be right below the headline, above the properties "
         "(SCHEDULED: <2030-12-01 Sun 09:00>)",
     ),
-    (task(ID="x") + task(ID="X"), "memory.org:5: the ID X stands in line 1 too"),
+    (task(ID="x") + task(ID="X"), "memory.org:5: line 1 has the same ID X"),
 ]
 
 
 @pytest.mark.parametrize(("text", "said"), FAULTS)
 def test_a_headline_that_cannot_be_read(text: str, said: str) -> None:
     file = tasks(text + "* TODO fine\n")
-    assert file.faults == [f"{said}; {THIS_HEADLINE_IS_LEFT_ALONE}."]
+    assert file.faults == [f"{said}. {THIS_HEADLINE_WAS_SKIPPED}."]
     assert file.tasks[-1].title == "fine"
     assert len(file.tasks) == text.count("TODO")
 
@@ -307,16 +309,16 @@ def test_a_headline_that_cannot_be_read(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        (b"* TODO a\n* \xff\n", f"memory.org:2: {THIS_IS_NO_UTF_8}; nothing is changed in it."),
-        (b"* TODO a\n\n\0\n", "memory.org:3: a NUL character stands here; nothing is changed."),
+        (b"* TODO a\n* \xff\n", f"memory.org:2: {THIS_IS_NOT_UTF_8}. The file was not changed."),
+        (b"* TODO a\n\n\0\n", "memory.org:3: a NUL character. The file was not changed."),
         (
             b"#+TODO: TODO\n",
-            f"memory.org:1: this declares no words for open and for done tasks; {IT_IS_WRITTEN_AS} "
+            "memory.org:1: this does not declare keywords for open and done tasks. Example: "
             "#+TODO: TODO | DONE.",
         ),
         (
             b"\n#+PROPERTY: ZONE Europe/Berln\n",
-            "memory.org:2: there is no time zone 'Europe/Berln'; zones are named as UTC or Europe/Berlin.",
+            "memory.org:2: unknown time zone 'Europe/Berln'. Write a zone as UTC or Europe/Berlin.",
         ),
     ],
 )
@@ -329,7 +331,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(tmp_path: Path, data: bytes, s
 def test_what_repeats_is_closed_in_emacs() -> None:
     file = tasks("* TODO water\nSCHEDULED: <2026-12-01 Tue 09:00 +1w>\n")
     assert complaint(ToolError, lambda: file.set_done(only(file), True, ANN)) == (
-        "memory.org:1: water repeats; mark it done in Emacs (C-c C-t), which moves it to its next time."
+        "memory.org:1: water repeats. Mark it done in Emacs (C-c C-t), which moves it to its next time."
     )
 
 
@@ -500,8 +502,8 @@ def test_a_deadline_is_due_where_nothing_is_scheduled(planning: str, due: str) -
 
 def test_a_deadline_that_is_no_time_is_told() -> None:
     assert tasks("* TODO rent\nDEADLINE: soon\n").faults == [
-        f"memory.org:1: 'soon' is no time; {IT_IS_WRITTEN_AS} DEADLINE: <2030-12-01 Sun 09:00>; "
-        f"{THIS_HEADLINE_IS_LEFT_ALONE}."
+        f"memory.org:1: 'soon' is not a time, such as DEADLINE: <2030-12-01 Sun 09:00>. "
+        f"{THIS_HEADLINE_WAS_SKIPPED}."
     ]
 
 
@@ -552,4 +554,4 @@ def test_a_note_may_be_just_so_long() -> None:
     one = file.find("call-mum")
     assert b"x" * 2_000 in dump(file.note(one, "x" * 2_000, By(NOON)))
     said = complaint(ToolError, lambda: file.note(one, "x" * 2_001, By(NOON)))
-    assert said == "The note has 2001 characters, 1 too many; at most 2000 fit."
+    assert said == "The note has 2001 characters, 1 too many (maximum: 2000)."

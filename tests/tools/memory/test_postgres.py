@@ -58,7 +58,7 @@ def test_where_no_server_is() -> None:
 
 
 def test_a_database_or_a_user_that_is_not_there(postgres: PostgresServer) -> None:
-    assert told(postgres.of("nowhere")).endswith(": the server has no database of that name.")
+    assert told(postgres.of("nowhere")).endswith(": the server does not have a database of that name.")
     assert told(postgres.of("postgres", "zoe:hush")).endswith(": its user or password is wrong.")
 
 
@@ -66,10 +66,10 @@ def test_a_database_or_a_user_that_is_not_there(postgres: PostgresServer) -> Non
     ("says", "why"),
     [
         ('password authentication failed for user "zoe"', "its user or password is wrong"),
-        ("fe_sendauth: no password supplied", "it wants a password"),
-        ('no pg_hba.conf entry for host "::1", user "zoe"', "its user may not come from here"),
-        ("sorry, too many clients already", "the server has no connection left"),
-        ("the database system is starting up", "the server is just starting"),
+        ("fe_sendauth: no password supplied", "it needs a password"),
+        ('no pg_hba.conf entry for host "::1", user "zoe"', "its user may not connect from this machine"),
+        ("sorry, too many clients already", "the server has no free connection"),
+        ("the database system is starting up", "the server is starting"),
         ("the moon is full", "FATAL:  the moon is full"),
         ("the moon is full, says zoe (hush-hush)", "it refuses the connection"),
     ],
@@ -94,15 +94,15 @@ def test_an_option_of_the_url_that_is_none(place: str, why: str) -> None:
 
 def test_a_password_where_the_port_should_be_is_not_said() -> None:
     assert told("postgresql://zoe:hush/notes") == (
-        f"The memory at postgresql://… {CANNOT_BE_OPENED}: there is no host of that name."
+        f"The memory at postgresql://… {CANNOT_BE_OPENED}: its host name is unknown."
     )
 
 
 def test_a_server_that_will_not_do() -> None:
     with pretended_postgres(version="9.6.24") as url:
-        assert told(url).endswith("the server is PostgreSQL 9.6.24, and 13 is the oldest that will do.")
+        assert told(url).endswith("the server is PostgreSQL 9.6.24, and quoth needs 13 or newer.")
     with pretended_postgres(encoding="LATIN1") as url:
-        assert told(url).endswith("the database is encoded as LATIN1, and must be UTF8.")
+        assert told(url).endswith("the encoding of the database is LATIN1, and must be UTF8.")
 
 
 def test_a_server_that_never_answers_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_a_memory_of_a_newer_quoth_is_left_alone(database: str, monkeypatch: pyt
     with monkeypatch.context() as later:
         later.setattr(postgres, "MIGRATIONS", newer)
         done(PostgresMemory(database, "a").create_block("x"))
-    assert told(database).endswith(f"{CANNOT_BE_USED}: it was made by a newer quoth; use that one.")
+    assert told(database).endswith(f"{CANNOT_BE_USED}: it was made by a newer quoth; use that version.")
 
 
 def test_an_older_schema_is_brought_up_to_date(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_without_psycopg_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("url", ["postgresql://zoe:hu%zzsh@host/db", "redis://zoe:hush@host"])
 def test_a_url_that_cannot_be_read_is_not_repeated(url: str) -> None:
-    with pytest.raises(UsageError, match=rf"^The URL of the memory {CANNOT_BE_READ}; ") as no:
+    with pytest.raises(UsageError, match=rf"^The URL of the memory {CANNOT_BE_READ}\. ") as no:
         PostgresMemory(url, "a")
     assert "zoe" not in str(no.value)
 
@@ -195,8 +195,8 @@ def test_a_connection_that_is_lost_while_a_change_is_saved_is_told(
     with pytest.raises(StoreError) as caught:
         done(memory.in_thread(work))
     assert str(caught.value) == (
-        f"The connection to {memory.server.shown} was lost while a change was saved: it may be there or not,"
-        " so look before you make it again."
+        f"The connection to {memory.server.shown} was lost while a change was saved: the change may be saved"
+        " or not, so check before you repeat it."
     )
     assert done(memory.get_block("x")).text == "one"
 
@@ -224,7 +224,7 @@ def test_a_database_that_may_only_be_read_is_told(memory: PostgresMemory) -> Non
         return None, False
 
     done(memory.in_thread(read_only))
-    sentence = f"ServerError: The memory at {memory.server.shown} {COULD_NOT_BE_USED}: it may only be read."
+    sentence = f"ServerError: The memory at {memory.server.shown} {COULD_NOT_BE_USED}: it is read-only."
     assert said(memory.append_to_block("x", "two")) == sentence
 
 
@@ -312,7 +312,7 @@ def test_scope_domain_time_and_limit_bound_a_search(memory: PostgresMemory, memo
     assert found(mine, "soup", since="2026-02-03") == ["new"]
     assert found(mine, "soup", until="2026-02-02") == ["old"]
     assert len(found(mine, "soup", "all", limit=2)) == 2
-    with pytest.raises(ToolError, match="no conversations to search here"):
+    with pytest.raises(ToolError, match="Conversations cannot be searched here"):
         found(mine, "soup", domain="conversations")
 
 
@@ -368,7 +368,9 @@ def test_what_is_missing_for_meanings_is_said(
 ) -> None:
     remember(memory, one="a crimson dress")
     assert "pip install 'quoth[vectors]'" in done(memory.missing())
-    with pytest.raises(ToolError, match="Nothing here can compare meanings"):
+    with pytest.raises(
+        ToolError, match="Only words can be searched, because no embedding model is installed"
+    ):
         found(memory, "dress", semantic=True)
     memory.embedder = Colours()
     assert done(memory.missing()) == ""
@@ -380,8 +382,8 @@ def test_without_the_extension_words_are_searched(
     monkeypatch.setattr("quoth.tools.memory.postgres.EXTENSION", "CREATE EXTENSION no_such_extension")
     memory = PostgresMemory(memory_url, "a", embedder=Colours())
     remember(memory, one="a crimson dress")
-    sentence = "The database cannot compare meanings, so that only words can be searched: the server does not"
-    assert done(memory.missing()) == f"{sentence} have pgvector."
+    sentence = "Only words can be searched, because the database cannot compare meanings: the server"
+    assert done(memory.missing()) == f"{sentence} does not have pgvector."
     assert found(memory, "dress") == ["one"]
     with pytest.raises(ToolError, match=sentence):
         found(memory, "dress", semantic=True)
@@ -399,11 +401,11 @@ def test_a_query_never_is_syntax(memory: PostgresMemory, query: str) -> None:
         hits = found(memory, query)
     except ToolError as error:
         hits = [str(error)[:19]]
-    assert hits in ([], ["one"], [f"{THE_QUERY_IS_EMPTY};"], ["There is no word in"])
+    assert hits in ([], ["one"], [f"{THE_QUERY_IS_EMPTY}."], ["The query contains "])
 
 
 def test_a_query_of_a_megabyte_is_refused_with_a_sentence(memory: PostgresMemory) -> None:
-    with pytest.raises(ToolError, match="at most"):
+    with pytest.raises(ToolError, match="the maximum is"):
         found(memory, "x " * 500_000)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import LETTERS_OR_DIGITS_ARE_SEARCHED, THE_QUERY_IS_EMPTY, THERE_IS_NO_WORD_IN
+from sentences import THE_QUERY_CONTAINS_NO_WORD, THE_QUERY_IS_EMPTY
 from talk import conversation, found, labels
 from words import complaint
 
@@ -120,11 +120,11 @@ async def test_a_score_is_the_sum_of_its_parts(memory: SqliteMemory) -> None:
 
 
 BAD = {
-    "": f'{THE_QUERY_IS_EMPTY}; say what to search for, such as "project deadline".',
-    " \n": f'{THE_QUERY_IS_EMPTY}; say what to search for, such as "project deadline".',
-    "?!": f"{THERE_IS_NO_WORD_IN}; {LETTERS_OR_DIGITS_ARE_SEARCHED}.",
-    "\ud800": f"{THERE_IS_NO_WORD_IN}; {LETTERS_OR_DIGITS_ARE_SEARCHED}.",
-    "a" * 10_001: "The query has 10,001 characters; at most 10,000 can be searched for. Use a few words.",
+    "": f'{THE_QUERY_IS_EMPTY}. Give words to search for, such as "project deadline".',
+    " \n": f'{THE_QUERY_IS_EMPTY}. Give words to search for, such as "project deadline".',
+    "?!": f"{THE_QUERY_CONTAINS_NO_WORD}.",
+    "\ud800": f"{THE_QUERY_CONTAINS_NO_WORD}.",
+    "a" * 10_001: "The query has 10,001 characters; the maximum is 10,000. Use a few words.",
 }
 
 

@@ -168,7 +168,7 @@ async def test_vectors_that_are_none_leave_the_words(memory: SqliteMemory, model
     await memory.create_block("new", "A third thing, a kitten.", kind="archival")
 
     assert sorted(await labels(memory, "kittens")) == ["home", "new"]
-    with pytest.raises(ToolError, match="The embedding model gave"):
+    with pytest.raises(ToolError, match="The embedding model returned"):
         await memory.search("kitten", "agent", SearchOptions(semantic=True))
 
 

@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory import Make
 from sentences import (
-    A_NUL_CHARACTER_WHICH_CHARACTER,
-    CHARACTERS_AND_THIS_WOULD_MAKE,
-    HOLDS_AT_MOST,
+    A_NUL_CHARACTER,
+    CHARACTERS_THIS_WOULD_MAKE_IT,
     ONLY_A_PERSON_CAN,
     PRINTABLE_CHARACTERS_WITHOUT_A_SPACE,
 )
@@ -113,13 +112,13 @@ def test_a_file_is_easily_written_by_hand() -> None:
 
 
 BLOCK = "* a\n:PROPERTIES:\n:KIND: core\n{}:END:\n#+begin_example\nx\n#+end_example\n"
-NO_TEXT = "The text of a block stands between one #+begin_example and its #+end_example; here are none."
+NO_TEXT = "The text of a block must be in one #+begin_example block; this headline has none."
 WRONG = {
     "no headline": (
-        "m.org holds no memory: that is a headline for each block, as quoth memory export writes it."
+        "m.org does not contain memory blocks. Write a headline for each, as quoth memory export does."
     ),
     "* a\ntext": f"m.org:1: {NO_TEXT}",
-    "* a\n#+begin_example\nx\n#+end_example\n": "m.org:1: a has no kind; it is core, working or archival.",
+    "* a\n#+begin_example\nx\n#+end_example\n": "m.org:1: a has no kind: core, working or archival.",
     BLOCK.format(
         ":PERMISION: human\n"
     ): "m.org:1: A block has no property PERMISION. Did you mean PERMISSION?",
@@ -127,29 +126,31 @@ WRONG = {
     BLOCK.replace("core", "x").format(
         ""
     ): "m.org:1: a: There is no kind x. There are core, working, archival.",
-    BLOCK.format(":LIMIT: many\n"): 'm.org:1: a: limit is a whole number, not "many".',
+    BLOCK.format(":LIMIT: many\n"): 'm.org:1: a: limit must be a whole number, not "many".',
     BLOCK.format(":UPDATED: then\n"): (
         "m.org:1: a: updated is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'then'."
     ),
-    BLOCK.format(':BY: "ann\n'): "m.org:1: BY begins with a quote and is no JSON string.",
-    BLOCK.format("") * 2: "m.org:8: There is a block a already, at m.org:1.",
+    BLOCK.format(':BY: "ann\n'): "m.org:1: BY begins with a quote but is not a JSON string.",
+    BLOCK.format("") * 2: "m.org:8: The block a is already given at m.org:1.",
     BLOCK.format("") + "** Version 1\n#+begin_example\n#+end_example\n": (
-        "m.org:8: An earlier version of a text has no number."
+        "m.org:8: An earlier version of a text has no version number."
     ),
     BLOCK.format("") + "** v\n:PROPERTIES:\n:VERSION: 1\n:END:\n#+begin_example\n#+end_example\n": (
-        "m.org:1: a is version 1; earlier ones are numbered from 1 to 0, each once, not 1."
+        "m.org:1: a is version 1; its earlier versions must be numbered 1 to 0, each once, not 1."
     ),
     BLOCK.format("") + "*** deep\n": f"m.org:8: {NO_TEXT}",
-    "[1": "m.org, line 1 is not JSON, though it begins like it.",
+    "[1": "m.org, line 1 is not valid JSON.",
     "[1]": "m.org, block 1: A block is an object with label, kind and text, not 1.",
     '[{"kind": "core"}]': "m.org, block 1: The block has no label.",
-    '[{"label": 5, "kind": "core"}]': "m.org, block 1: 5: label is text, not 5.",
+    '[{"label": 5, "kind": "core"}]': "m.org, block 1: 5: label must be text, not 5.",
     '{"label": "a", "kind": "core", "test": "x"}': (
         "m.org, block 1: a: A block has no test. Did you mean text?"
     ),
-    '{"label": "a", "kind": "core", "limit": true}': "m.org, block 1: a: limit is a whole number, not true.",
+    '{"label": "a", "kind": "core", "limit": true}': (
+        "m.org, block 1: a: limit must be a whole number, not true."
+    ),
     '{"label": "a", "kind": "core", "versions": [1]}': (
-        "m.org, block 1: versions is an array of objects with version and text."
+        "m.org, block 1: versions must be an array of objects with version and text."
     ),
 }
 
@@ -183,7 +184,7 @@ async def test_what_is_taken_is_said_and_nothing_is_changed(make: Make) -> None:
     with pytest.raises(UsageError) as error:
         await memory.import_blocks(file)
     assert str(error.value) == (
-        "There are blocks x, y already. Nothing was changed; --replace puts those of the file in their place."
+        "2 blocks exist already: x, y. Nothing was changed. To replace, add --replace."
     )
     assert [block.text for block in await memory.list_blocks()] == ["old", "old"]
     assert await memory.import_blocks(file, replace=True) == (["z"], ["x", "y"])
@@ -240,10 +241,13 @@ async def test_a_block_keeps_the_times_that_its_file_knows(
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (Block("b", "x" * 5_001, "core"), f"b {HOLDS_AT_MOST} 5,000 {CHARACTERS_AND_THIS_WOULD_MAKE} 5,001"),
-        (Block("b", "\0"), f"A block cannot hold {A_NUL_CHARACTER_WHICH_CHARACTER} 1 is."),
-        (Block(" b"), f"A label is 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' b'."),
-        (Block("b", limit=10**8), "The limit of a block is 1 to 10,000,000 characters, not 100,000,000."),
+        (Block("b", "x" * 5_001, "core"), f"b is limited to 5,000 {CHARACTERS_THIS_WOULD_MAKE_IT} 5,001"),
+        (Block("b", "\0"), f"A block cannot contain {A_NUL_CHARACTER} 1)."),
+        (Block(" b"), f"A label must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' b'."),
+        (
+            Block("b", limit=10**8),
+            "The limit of a block must be 1 to 10,000,000 characters, not 100,000,000.",
+        ),
     ],
 )
 async def test_one_that_cannot_be_stored_keeps_all_out(make: Make, wrong: Block, sentence: str) -> None:
@@ -257,7 +261,7 @@ async def test_one_that_cannot_be_stored_keeps_all_out(make: Make, wrong: Block,
 async def test_only_a_person_takes_in(make: Make) -> None:
     with pytest.raises(QuothError) as error:
         await make("a").import_blocks([])
-    assert str(error.value) == f"{ONLY_A_PERSON_CAN} import blocks this way: quoth memory import LABEL."
+    assert str(error.value) == f"{ONLY_A_PERSON_CAN} import blocks: quoth memory import LABEL."
 
 
 # In Emacs
