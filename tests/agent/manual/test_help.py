@@ -44,7 +44,7 @@ def test_a_page_is_shown_given_as_org_and_as_json(tmp_path: Path) -> None:
         ("policy predicates", "Predicates\n"),  # a headline of that page
         ("what bounds it", "What bounds it\n"),  # of any page
         ("policy one-of", "Predicates\n"),  # the first cell of a table
-        ("purse", "TERMS\n"),  # a term
+        ("receipt", "TERMS\n"),  # a term
         ("POLICY", "POLICY\n"),
         ("policy appendfsync", "MACHINES\n"),  # elsewhere, in the text
     ],

@@ -10,12 +10,14 @@ from pages import page
 
 import quoth
 
-ROWS = re.findall(r"^\| (=.*?) +\| (.*?) *\|$", page("terms").partition("* Names of other")[2], re.MULTILINE)
+ROWS = re.findall(
+    r"^\| ([=~].*?) +\| (.*?) *\|$", page("terms").partition("* Names of other")[2], re.MULTILINE
+)
 ELSEWHERE = {"quoth.neuro": ["prompt_block"], "quoth.testing": ["tool_context"]}
 OF_A_CONTEXT = {"knowledge", "say", "effect", "audit", "permission_broker"}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: str(row[0].split("=")[1]))
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: re.split("[=~]", row[0])[1])
 def test_each_name_leads_to_one_of_ours(row: tuple[str, str]) -> None:
     there, here = row
     same = re.findall(r"=([\w*-]+)=", there) if here.startswith("the same names") else []
