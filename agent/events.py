@@ -61,11 +61,15 @@ else:  # typing_extensions takes 5 ms
 class AgentEvent(Generic[Kind, Data]):
     """One event of a run. EventKind gives the type of ``data`` for each ``kind``; RunEvent
     (agent/event_types.py) gives it to type checkers. ``path`` lists the sub-agents from the outermost to the
-    one of the event; it is empty for the run itself."""
+    one of the event; it is empty for the run itself. ``call`` is the id of the call that a ``call``,
+    ``result`` or ``question`` is about, the same as in its receipt, result and audit row; ``parent`` is the
+    id of the call that made it: a program, a tool or a sub-agent."""
 
     kind: Kind
     data: Data
     path: tuple[SubAgent, ...] = ()
+    call: str = ""
+    parent: str = ""
 
     def within(self, who: SubAgent) -> Self:
         """The same event, as the caller of a sub-agent receives it."""
@@ -75,7 +79,8 @@ class AgentEvent(Generic[Kind, Data]):
         """The event as an object for one JSON line. Calls have no declared secrets; the pieces of a reply
         (``text``) are unchanged and may contain calls."""
         path = {"path": [vars(who) for who in self.path]} if self.path else {}
-        return {"event": self.kind, **path, "data": _plain(self.data)}
+        ids = {name: value for name in ("call", "parent") if (value := getattr(self, name))}
+        return {"event": self.kind, **path, **ids, "data": _plain(self.data)}
 
 
 Listener = Callable[[AgentEvent], None]

@@ -235,8 +235,8 @@ use no more stack than ten."
         stopped run.state.interrupted
         most (if stopped  (len calls)  (min (len calls) (max run.budget.calls-left 0))))
   (+= run.budget.calls-taken (if stopped 0 most))
-  (for [form shown]
-    (.tell run "call" form))
+  (for [[call form] (zip calls shown)]
+    (.tell run "call" form call.id))
   (setv results (await (gather #* (lfor  [place call] (enumerate calls)
                                          (if (< place most)
                                              (.dispatch run.door call context)

@@ -84,7 +84,7 @@ def remember(record: CallRecord, run: Run) -> CallRecord:
         state.repeated.clear()
         state.forgotten = len(state.calls) - 1
     state.seen[digest] = record
-    run.tell("result", record)
+    run.tell("result", record, record.result.id)
     return record
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from quoth.agent.config.config import Config
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import AgentEvent
+from quoth.agent.reply import CallRecord
 from quoth.agent.run.budget import Funds
 from quoth.agent.run.channels import HostServices
 from quoth.agent.run.event_stream import Events
@@ -23,15 +24,16 @@ from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.session.origins import HostOrigins
 from quoth.agent.trace.opening import open_tracer
 from quoth.neuro.prompt.dialects import RUN, Dialect
-from quoth.tools.call.call import Route
+from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.ports import Limits
+from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.services import NO_MEMORY, NO_SOURCES, Embedder
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Person, SayYes
 from quoth.tools.door.door import Door
 from quoth.tools.history.audit import StoreAudit
-from quoth.tools.history.receipts import StoreCallLog, StoreReceipts
+from quoth.tools.history.receipts import StoreCallLog, StoreReceipts, key_in
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.versions import StoreVersions
 from quoth.tools.knowledge.skill_folders import has_skills
@@ -177,6 +179,7 @@ def open_parts(
         on_disk=store.on_disk,
         limits=counter,
         tracer=tracer,
+        inner=partial(_tell_inner, events, lambda: broker.table),
     )
     daily = Spending(store, (*policy.budgets, *config.daily), zone=policy.zone)
     opening = replace(settings, limits=limits).opening()
@@ -215,6 +218,31 @@ def _embedder(services: HostServices) -> Embedder | None:
 def _tell_asked(events: Events, broker: Broker, request: str) -> None:
     """Report that a call waits for a person: to the run of the call, or to the agent."""
     BEFORE_ASKING.get()()
+    if _is_heard(events):
+        asked = broker.find(request)
+        _tell(events, AgentEvent("question", asked, call=asked.call, parent=asked.parent or ""))
+
+
+def _tell_inner(
+    events: Events, table: Callable[[], ToolTable], call: Call, result: ToolResult | None
+) -> None:
+    """Tell of a call that a program or a tool makes, and of its result, without declared secrets."""
+    if not _is_heard(events):
+        return
+    shown = Redactor.of(call.form, table(), by_looks=False).form
+    ids = {"call": call.id, "parent": call.parent or ""}
+    if result is None:
+        _tell(events, AgentEvent("call", shown, **ids))
+    else:
+        _tell(events, AgentEvent("result", CallRecord(call.form, result, shown, key=key_in(call)), **ids))
+
+
+def _tell(events: Events, event: AgentEvent) -> None:
+    """Tell the run whose call runs now, or the agent."""
     run = RUNNING.get()
-    if (events.listener if run is None else run.listener) is not None:
-        (events.tell if run is None else run.pass_on)(AgentEvent("question", broker.find(request)))
+    (events.tell if run is None else run.pass_on)(event)
+
+
+def _is_heard(events: Events) -> bool:
+    run = RUNNING.get()
+    return (events.listener if run is None else run.listener) is not None

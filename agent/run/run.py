@@ -339,10 +339,10 @@ class Run:
         finally:
             del self.state.doing[task]
 
-    def tell(self, kind: EventKind, data: Any) -> None:
+    def tell(self, kind: EventKind, data: Any, call: str = "") -> None:
         """Send the listener an event, unless it is a recorded one. The listener of a sub-agent checks that
         itself."""
-        self.pass_on(AgentEvent(kind, data))
+        self.pass_on(AgentEvent(kind, data, call=call, parent=(self.parent or "") if call else ""))
 
     def pass_on(self, event: AgentEvent) -> None:
         """Send the listener an event of this run or a sub-agent."""

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_LINES = 6
+INNER_CALLS = 20  # calls of one program that are shown
 # Where a call may begin in a reply: it is shown once it is complete, without its declared secrets.
 _CALL = re.compile(
     r'[(\[]\s*[\w?!*-]+\s*[:"(\[{=]|\(\s*:|[{<]\s*["/|\w]|```|^[ \t]*[A-Z_-]{2,}:', re.MULTILINE
@@ -111,6 +112,8 @@ class Progress:
         self._told = ""  # why a request waits, said last
         self._ran = False  # whether a program has written since the last call
         self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
+        self._depths: dict[str, int] = {}  # of the calls that run: 0 for one of a reply, 1 for one in that
+        self._made: dict[str, int] = {}  # the number of calls that each of them has made
         self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
 
     def __call__(self, event: AgentEvent) -> None:
@@ -146,17 +149,41 @@ class Progress:
         if kind == "written":
             self._written.append((path, data))
             self._call(data)
+        elif kind in ("call", "result") and event.parent and not path:
+            self._inside(event)
         elif kind == "call" and isinstance(data, CallForm):
+            self._depths[event.call] = 0
             if (said := (path, str(data))) in self._written:
                 self._written.remove(said)
             else:
                 self._call(str(data))
         elif kind == "result" and isinstance(data, CallRecord):
             self._result(data)
+            self._depths.pop(event.call, None)
         elif kind in ("fault", "note", "compaction"):
             self._line("!", "yellow", str(data))
         elif kind == "end" and isinstance(data, Reply) and data.status != "done":
             self._line("■", "yellow", f"{data.status}: {data.said}")
+
+    def _inside(self, event: AgentEvent) -> None:
+        """Print a call that a program or a tool made, below that one, and its result if it is not ok. Of a
+        program that was not shown, as that of a person, nothing is."""
+        if event.parent not in self._depths:
+            return
+        depth = self._depths[event.parent] + 1
+        if isinstance(event.data, CallForm):
+            self._depths[event.call] = depth
+            self._made[event.parent] = made = self._made.get(event.parent, 0) + 1
+            if made <= INNER_CALLS:
+                self._line("→", "cyan", visible(brief(str(event.data)), lines=True), depth=depth)
+            elif made == INNER_CALLS + 1:
+                self._line("…", "dim", "more calls", depth=depth)
+        elif isinstance(event.data, CallRecord):
+            self._depths.pop(event.call, None)
+            self._made.pop(event.call, None)
+            if not event.data.result.ok:
+                result = event.data.told
+                self._line("←", "red", short(f"{result.status}: {result.message}", 160), depth=depth)
 
     def _turn_to(self, path: tuple[SubAgent, ...]) -> None:
         """Print the tasks on ``path`` that the last event did not have; sub-agents may run concurrently."""
@@ -301,9 +328,9 @@ class Progress:
         self._clear()
         self._line("∴", "dim", text)
 
-    def _line(self, sign: str, color: str, text: str, margin: str = "    ") -> None:
+    def _line(self, sign: str, color: str, text: str, margin: str = "    ", depth: int = 0) -> None:
         mark = colored(sign, color) if self._color else sign
-        pad = "  " * len(self._path)
+        pad = "  " * (len(self._path) + depth)
         stands("")
         text, margin = shown(text), f"{pad}{margin}"  # set in: no row of its own
         if is_terminal(self._out):

@@ -135,9 +135,10 @@ Route = Literal[
     "mcp-server",
 ]
 ROUTES: tuple[Route, ...] = get_args(Route)
-TYPED: frozenset[Route] = frozenset({"call", "eval", "repl", "python"})  # of calls that a person typed
-# Routes of other programs: "mcp-server" is what a server asks of us, the others are what a client sends. A model
-# may have written the arguments.
+# Of calls that a person typed.
+TYPED: frozenset[Route] = frozenset({"call", "eval", "repl", "python"})
+# Routes of other programs: "mcp-server" is what a server asks of us, the others are what a client sends. A
+# model may have written the arguments.
 CLIENTS: frozenset[Route] = frozenset({"acp", "mcp", "serve", "mcp-server"})
 
 

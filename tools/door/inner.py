@@ -163,7 +163,11 @@ class Inner:
         state.made[form.digest] += 1
         inner = _inner(self._call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
         around = given.changed(clocks=self.clocks, dry=dry or given.dry, written=[])
+        if hear := self._door.inner:
+            hear(inner, None)
         result = await self._dispatch(inner, around)
+        if hear:
+            hear(inner, result)
         self.effects.extend(result.side_effects)
         state.effects_of_calls += len(result.side_effects)
         state.request = state.request or result.request

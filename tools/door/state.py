@@ -132,6 +132,7 @@ class Parts:
     on_disk: Callable[[str], Awaitable[None]] = _on_disk  # and is on disk when this has been awaited
     max_depth: int = MAX_DEPTH  # of calls inside calls
     tracer: Passages | None = None  # None: nothing is traced, and it costs nothing
+    inner: Callable[[Call, ToolResult | None], None] | None = None  # hears of calls that bodies make, twice
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -265,7 +265,12 @@ async def test_each_event_is_an_object_for_a_line(tmp_path: Path) -> None:
         await agent.run("Go.")
     lines = [json.loads(json.dumps(event.to_json())) for event in heard]
     assert [line["event"] for line in lines] == [event.kind for event in heard]
-    assert {tuple(line) for line in lines} == {("event", "data"), ("event", "path", "data")}
+    assert {tuple(line) for line in lines} == {
+        ("event", "data"),
+        ("event", "call", "data"),
+        ("event", "path", "data"),
+        ("event", "path", "call", "parent", "data"),
+    }
     called = next(line for line in lines if line["event"] == "call" and "path" in line)
     assert called["data"] == '(write-file :path "a" :content "b")'
     assert called["path"][0]["task"] == "Help."

@@ -37,7 +37,7 @@ from quoth.tools.loading import load_tools
 from quoth.tools.registry.table import CognitiveTool
 
 TEXT = {"text": {"type": str}}
-EVENTS = 60  # that a listener is told of in an unbroken run, more or less
+EVENTS = 93  # that a listener is told of in an unbroken run, more or less
 MAX_LIVES = 6
 
 ENDS = (("done", "All is done."), ("interrupted", "The run was interrupted."))

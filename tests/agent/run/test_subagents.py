@@ -844,7 +844,8 @@ async def test_the_listener_of_a_person_who_runs_a_program_hears_of_it_too(offic
         heard.append((len(event.path), event.kind))
 
     await office.eval('(cognitive-loop "Help.")', cast(help="Hi."), on_event=listener)
-    assert heard == [(1, "turn"), (1, "text"), (1, "usage"), (1, "said"), (1, "thought"), (1, "end")]
+    told = ["turn", "text", "usage", "said", "thought", "end"]
+    assert heard == [(0, "call"), *((1, kind) for kind in told), (0, "result")]
 
 
 def test_a_text_larger_than_a_context_is_asked_about_in_slices(tmp_path: Path) -> None:
