@@ -18,6 +18,7 @@ from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
+from quoth.tools.door.stages import RETURNED
 from quoth.tools.errors import InvalidCallError, ToolError
 from quoth.tools.lisp.forms import from_json
 from quoth.tools.registry.define import current_table, registering_in
@@ -26,7 +27,7 @@ from quoth.tools.registry.function import register as register_tool
 from quoth.tools.registry.python_types import PythonType
 from quoth.tools.registry.strict_model import StrictModel
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
-from quoth.tools.registry.values import plain
+from quoth.tools.registry.values import plain, plain_but_secrets, secret_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -73,21 +74,21 @@ class Registry:
     def dispatch(
         self, name: str, raw_input: Mapping[str, Any] | BaseModel, context: ToolContext | None = None
     ) -> Any:
-        """The value of a call, as the model that the tool declares to return, if it does. Raises
+        """The value of a call: what the function returned, if it declares a type, else plain data. Raises
         UnknownToolError; pydantic's ValidationError where the tool has an input model, InvalidCallError where
         it has none; and ToolError for any other call that is not ok. A ``context`` with a door of its own,
         such as ``quoth.testing.tool_context()``, takes the call through that."""
         tool = self.table.get(name)
         is_echo = tool.name == "echo" and tool.ships
         taken = EchoToolInput if is_echo else tool.input_model
-        data = plain(raw_input)
         if taken is not None:
-            PythonType(taken).value_of(data)
-        form = from_json({"tool": name, "args": data})
+            PythonType(taken).value_of(plain(raw_input, secret=secret_text))
+        form = from_json({"tool": name, "args": plain_but_secrets(raw_input)})
         context = ToolContext(Workspace(".")) if context is None else context
         door, given = Door(self.table), context
         go = given.dispatch or (lambda form: door.dispatch(new_call(form), given))
-        result = _waited(lambda: go(form))
+        returned: list[Any] = []
+        result = _waited(lambda: go(form), returned)
         if result.status == "invalid":
             raise InvalidCallError(result.message)
         if not result.ok:
@@ -96,17 +97,21 @@ class Registry:
             return EchoToolOutput(text=result.value)
         if tool.returns is None or tool.returns.own is None:
             return result.value
-        return PythonType(tool.returns.own).value_of(result.value)
+        if returned:
+            return returned[-1]  # after the values of the calls that its body made
+        return PythonType(tool.returns.own).value_of(result.value, given.workspace.root)
 
     def names(self) -> list[str]:
         """The names of the tools, sorted."""
         return self.table.names()
 
 
-def _waited(go: Callable[[], Awaitable[ToolResult]]) -> ToolResult:
-    """The result of a call, for whoever cannot await it; in a coroutine its loop waits, too."""
+def _waited(go: Callable[[], Awaitable[ToolResult]], returned: list[Any]) -> ToolResult:
+    """The result of a call, for a caller that cannot await it; in a coroutine its loop waits, too. The values
+    of its body and of the bodies within are added to ``returned``."""
 
     async def gone() -> ToolResult:
+        RETURNED.set(returned)
         return await go()
 
     def run() -> ToolResult:

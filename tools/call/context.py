@@ -37,7 +37,7 @@ from quoth.tools.call.services import (
 )
 from quoth.tools.errors import Pending, ToolError
 from quoth.tools.lisp.forms import CallForm, from_model, kebab
-from quoth.tools.registry.values import NoDataError, plain
+from quoth.tools.registry.values import NoDataError, plain, plain_but_secrets
 
 if TYPE_CHECKING:
     from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope
@@ -499,4 +499,4 @@ def nested_form(tool: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Cal
 
 
 def _argument(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | None) else plain(value)
+    return value if isinstance(value, str | int | float | None) else plain_but_secrets(value)

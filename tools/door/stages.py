@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -321,6 +322,8 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
 
             await after_writes(door, state)
         value = data_of(tool, made, state.context.workspace.root)
+        if (returned := RETURNED.get()) is not None:
+            returned.append(made)
         if not is_of_own_files(tool):
             value = SENT.data(value)
         if left := state.reservation.left:
@@ -347,6 +350,10 @@ def _told(door: Parts, state: CallState, error: BaseException) -> str:
         LOG.debug("%s", SENT.without(hide.text(users_traceback(error))))
     place = place_of_error(error)
     return f"{brief(error)}, at {place}" if place else brief(error)
+
+
+# Where the caller of a call wants the values that bodies return, before they are made plain data.
+RETURNED: ContextVar[list[Any] | None] = ContextVar("quoth_returned", default=None)
 
 
 def data_of(tool: CognitiveTool, made: Any, root: Path) -> Any:

@@ -18,7 +18,7 @@ from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
 from quoth.tools.registry.json_type import as_given, core_of
 from quoth.tools.registry.param_types import WorkspacePath, has_json, is_json, schema_at
 from quoth.tools.registry.parameters import Param
-from quoth.tools.registry.values import UNKNOWN, NoDataError, plain
+from quoth.tools.registry.values import UNKNOWN, NoDataError, plain, secret_text
 from quoth.tools.text import count, short
 
 if TYPE_CHECKING:
@@ -343,10 +343,13 @@ def plain_argument(value: Any, param: Param | None) -> Any:
         return {key: plain_argument(item, param) for key, item in items}
     if isinstance(value, (list, tuple)):
         return [plain_argument(item, param) for item in value]
+    if param is not None and param.secret and hasattr(value, "get_secret_value"):
+        return secret_text(value)
     if param is None or param.own is None or type(value) in _JSON or value is UNKNOWN:
         return value
     try:
-        return plain(value)  # a value of Python that a program gives
+        # a value of Python that a program gives
+        return plain(value, secret=secret_text if param.secret else None)
     except NoDataError:
         return value
 

@@ -9,8 +9,9 @@ import base64
 import dataclasses
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +27,17 @@ def encodable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def plain(value: Value, depth: int = 0, root: Path | None = None) -> Any:
-    """``value`` as JSON data; a Path below ``root`` is relative to it. Raises ToolError for a value that
-    cannot be converted."""
+def plain(
+    value: Value, depth: int = 0, root: Path | None = None, secret: Callable[[Any], Any] | None = None
+) -> Any:
+    """``value`` as JSON data; a Path below ``root`` is relative to it, and pydantic's secrets are given to
+    ``secret``. Raises ToolError for a value that cannot be converted."""
     if depth > 100:
         raise ToolError("The value is nested deeper than 100.")
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, Enum):  # before the text or number that it may be, too
-        return plain(value.value, depth + 1, root)
+        return plain(value.value, depth + 1, root, secret)
     if isinstance(value, int):
         if value.bit_length() > 14_000:  # Python prints, and JSON holds, no more than 4300 digits
             raise ToolError("The value is a number of more than 4000 digits; return it in another shape.")
@@ -45,26 +48,29 @@ def plain(value: Value, depth: int = 0, root: Path | None = None) -> Any:
         return value if math.isfinite(value) else str(value)
     if isinstance(value, FormData):
         return value
+    again = partial(plain, depth=depth + 1, root=root, secret=secret)
     if isinstance(value, Mapping):
-        return {encodable(_key(key)): plain(item, depth + 1, root) for key, item in value.items()}
+        return {encodable(_key(key)): again(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item, depth + 1, root) for item in value]
+        return [again(item) for item in value]
     if isinstance(value, (set, frozenset)):
-        return [plain(item, depth + 1, root) for item in sorted(value, key=repr)]
+        return [again(item) for item in sorted(value, key=repr)]
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if hasattr(value, "form_data"):
         return value.form_data()
     if hasattr(value, "model_dump"):
-        return plain(value.model_dump(by_alias=True), depth + 1, root)
+        return again(value.model_dump(by_alias=True))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return plain(dataclasses.asdict(value), depth + 1, root)
+        return again(dataclasses.asdict(value))
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if root is not None and isinstance(value, Path) and value.is_relative_to(root):
         value = value.relative_to(root)
     if isinstance(value, os.PathLike):
         return plain(os.fspath(value))
+    if secret is not None and hasattr(value, "get_secret_value"):
+        return secret(value)
     if isinstance(value, Iterator):  # it may have no end
         raise NoDataError(value)
     from pydantic_core import to_jsonable_python  # here: most values are data
@@ -73,6 +79,16 @@ def plain(value: Value, depth: int = 0, root: Path | None = None) -> Any:
         return to_jsonable_python(value)
     except ValueError:
         raise NoDataError(value) from None
+
+
+def secret_text(secret: Any) -> Any:
+    """The value in a pydantic secret, as JSON data."""
+    return plain(secret.get_secret_value())
+
+
+def plain_but_secrets(value: Value) -> Any:
+    """``value`` as JSON data in which pydantic's secrets are as they were."""
+    return plain(value, secret=lambda secret: secret)
 
 
 def _key(key: object) -> str:

@@ -7,14 +7,17 @@ import threading
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
+from pydantic import SecretStr
 from words import agent, complaint, files, gateway, tool
 
 from quoth import (
     CallFailed,
     Decision,
+    Secret,
+    StrictModel,
     ToolContext,
     ToolError,
     Workspace,
@@ -132,6 +135,38 @@ def test_arguments_are_plain_data_and_names_are_normalised() -> None:
         "2026-01-02",
         ["a", "b"],
     ]
+
+
+class Login(StrictModel):
+    name: str
+    key: SecretStr
+
+
+def log_in(who: Login, token: Annotated[str, Secret("The token")] = "") -> str:
+    """Log in."""
+    return who.key.get_secret_value()[::-1] + token[::-1]
+
+
+def test_a_secret_value_arrives_at_a_secret_parameter_and_at_no_other() -> None:
+    def careful(ctx: ToolContext) -> Any:
+        """Try."""
+        who = Login(name="ann", key=SecretStr("xyzzy"))
+        return ctx.call("log-in", who=who, token=SecretStr("plugh")).wait()
+
+    def nested(ctx: ToolContext) -> Any:
+        """Try."""
+        return ctx.call(log_in, {"name": "ann", "key": SecretStr("xyzzy")}).wait()
+
+    def careless(ctx: ToolContext) -> Any:
+        """Try."""
+        return ctx.call("double", SecretStr("xyzzy")).wait()
+
+    here = gateway(*map(tool_of, (double, log_in, careful, nested, careless)))
+    assert here.pass_through("(careful)").value == "yzzyxhgulp"
+    assert here.pass_through("(nested)").value == "yzzyx"
+    said = here.pass_through("(careless)").message
+    assert ":number should be int" in said
+    assert "xyzzy" not in said + str(here.rows)
 
 
 def test_waiting_on_the_event_loop_is_refused() -> None:

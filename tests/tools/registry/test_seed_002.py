@@ -7,9 +7,10 @@ import asyncio
 import subprocess
 import sys
 from datetime import datetime
+from pathlib import Path
 
 import pytest
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, SecretStr, ValidationError, computed_field, model_validator
 from sentences import THERE_IS_ALREADY_A_TOOL, THERE_IS_NO_TOOL_NAMED
 from words import agent, complaint
 
@@ -21,16 +22,20 @@ from quoth import (
     InvalidCallError,
     Registry,
     StrictModel,
+    ToolContext,
     ToolError,
     ToolTable,
     UnknownToolError,
+    Workspace,
     belt,
+    cognitive_tool,
     dispatch,
     echo_tool,
     register,
     registering_in,
     registry,
 )
+from quoth.testing import tool_context
 
 
 class GreetInput(StrictModel):
@@ -161,3 +166,58 @@ def test_what_is_no_model_and_no_function_of_one_is_told() -> None:
 def test_a_tool_without_an_input_model_names_its_arguments() -> None:
     with pytest.raises(InvalidCallError, match=":pattern is missing"):
         dispatch("grep-search", {})
+
+
+class Login(StrictModel):
+    name: str
+    key: SecretStr
+
+
+class Area(StrictModel):
+    width: int
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def square(self) -> int:
+        return self.width**2
+
+
+def test_a_secret_value_arrives() -> None:
+    private = Registry()
+
+    @private.register("log-in", Login)
+    def log_in(given: Login) -> str:
+        """Log in."""
+        return given.key.get_secret_value()[::-1]
+
+    assert private.dispatch("log-in", Login(name="ann", key=SecretStr("xyzzy"))) == "yzzyx"
+    assert private.dispatch("log-in", {"name": "ann", "key": SecretStr("xyzzy")}) == "yzzyx"
+    assert private.dispatch("log-in", {"name": "ann", "key": "xyzzy"}) == "yzzyx"
+
+
+def test_a_value_is_the_one_that_the_function_returns(tmp_path: Path) -> None:
+    runs = []
+
+    def area() -> Area:
+        """Measure."""
+        runs.append(1)
+        return Area(width=3)
+
+    def place() -> Path:
+        """Say where."""
+        return tmp_path / "a.txt"
+
+    def places() -> list[Path]:
+        """Say where."""
+        return [tmp_path / "a.txt"]
+
+    private = Registry()
+    with registering_in(private.table):
+        for function in (area, place, places):
+            cognitive_tool(function)
+    context = tool_context(tmp_path, tools=private.table)
+    for given in (context, ToolContext(Workspace(tmp_path))):
+        assert private.dispatch("area", {}, given) == Area(width=3)
+        assert private.dispatch("place", {}, given) == tmp_path / "a.txt"
+        assert private.dispatch("places", {}, given) == [tmp_path / "a.txt"]
+    assert len(runs) == 2
