@@ -11,6 +11,7 @@ import contextvars
 import json
 import math
 import time
+import warnings
 from collections import UserDict
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -364,6 +365,7 @@ def enter_context(context: ToolContext) -> contextvars.Context:
     copy = contextvars.copy_context()
     copy.run(_current.set, context)
     copy.run(KEEPER.set, context.keep)
+    copy.run(_unbegun.set, {})
     return copy
 
 
@@ -420,11 +422,33 @@ async def within(future: asyncio.Future[Any], seconds: float, clock: PausableClo
 
 
 STEP = 0.1  # seconds between two looks of a thread that waits, at which it can be stopped
-ON_THE_LOOP = "This would block the event loop: in an async body write await ctx.call(…), without wait()."
+ON_THE_LOOP = (
+    "wait() would block the event loop. Write await ctx.call(…), or run the function that waits in a thread: "
+    "await asyncio.to_thread(…)."
+)
+NEVER_AWAITED = (
+    "was never awaited, so the call did not run. Write await ctx.call(…) in an async body, "
+    "ctx.call(…).wait() in any other."
+)
 
 _loop: contextvars.ContextVar[asyncio.AbstractEventLoop | None] = contextvars.ContextVar(
     "quoth_loop", default=None
 )
+
+
+# The calls of the body that have not begun, by their identity.
+_unbegun: contextvars.ContextVar[dict[int, NestedCall] | None] = contextvars.ContextVar(
+    "quoth_unbegun", default=None
+)
+
+
+def require_begun(inside: contextvars.Context) -> None:
+    """Raise ToolError if a body that ran in this context has forgotten to await a call."""
+    unbegun = [*(inside[_unbegun] or {}).values()]
+    for call in unbegun:
+        call.begun = True  # it is reported once
+    if unbegun:
+        raise ToolError(f"{unbegun[0]} {NEVER_AWAITED}")
 
 
 def use_loop(loop: asyncio.AbstractEventLoop) -> None:
@@ -445,9 +469,20 @@ class NestedCall(Awaitable[Any]):
     the value of the call, and raise CallFailed where it is not ok."""
 
     def __init__(self, form: CallForm, dispatch: Callable[[CallForm], Awaitable[ToolResult]]) -> None:
-        self.form, self._dispatch = form, dispatch
+        self.form, self._dispatch, self.begun = form, dispatch, False
+        self._unbegun = _unbegun.get()
+        if self._unbegun is not None:
+            self._unbegun[id(self)] = self
+
+    def __str__(self) -> str:
+        return f"ctx.call({self.form.tool!r}, …)"
+
+    def __del__(self) -> None:
+        if not self.begun:
+            warnings.warn(f"{self} {NEVER_AWAITED}", RuntimeWarning, stacklevel=2)
 
     def __await__(self) -> Generator[Any, Any, Any]:
+        self._begin()
         loop = _loop.get()
         if loop is None or asyncio.get_running_loop() is loop:
             return self._value().__await__()
@@ -455,8 +490,9 @@ class NestedCall(Awaitable[Any]):
 
     def wait(self) -> Any:
         """The value, for a body without ``async``; its thread is blocked meanwhile."""
+        self._begin()
         loop, here = _loop.get(), asyncio.events._get_running_loop()
-        if here is not None and here is loop:
+        if here is not None and loop in (None, here):
             raise ToolError(ON_THE_LOOP)
         if loop is None:
             return asyncio.run(self._value())
@@ -467,6 +503,11 @@ class NestedCall(Awaitable[Any]):
             return future.result()
         finally:
             future.cancel()
+
+    def _begin(self) -> None:
+        self.begun = True
+        if self._unbegun is not None:
+            self._unbegun.pop(id(self), None)
 
     def _begun(self, loop: asyncio.AbstractEventLoop) -> concurrent.futures.Future[Any]:
         return asyncio.run_coroutine_threadsafe(self._value(), loop)
@@ -494,6 +535,8 @@ def nested_form(tool: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Cal
         from quoth.tools.registry.function import tool_of  # here: most bodies name a tool
 
         tool = tool_of(tool).name
+    if not isinstance(tool, str):
+        raise ToolError(f"ctx.call takes the name of a tool, its function or a whole form, not {tool!r}.")
     given = {kebab(name): _argument(value) for name, value in named.items()}
     return CallForm(kebab(tool), given, tuple(map(_argument, args)))
 

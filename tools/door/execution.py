@@ -17,7 +17,14 @@ from functools import lru_cache
 from queue import SimpleQueue
 from typing import Any
 
-from quoth.tools.call.context import PausableClock, ToolContext, enter_context, use_loop, within
+from quoth.tools.call.context import (
+    PausableClock,
+    ToolContext,
+    enter_context,
+    require_begun,
+    use_loop,
+    within,
+)
 from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.text import short
 
@@ -54,7 +61,7 @@ async def run_function(
     """Run a guard, gate or body and return its value. A synchronous one runs in its own thread. The
     deadline, ``seconds``, does not count pauses of ``clock``; past it, what runs has ``grace`` to put things
     away. Where it is a generator, each piece is given to ``take``, and its value is what it returns; if that
-    is nothing, the list of its pieces. Raises TimeoutError."""
+    is nothing, the list of its pieces. Raises TimeoutError, and ToolError for a call that was not awaited."""
     inside = enter_context(context)
     inside.run(use_loop, asyncio.get_running_loop())
     if inspect.iscoroutinefunction(function):
@@ -64,6 +71,7 @@ async def run_function(
         if take is not None and inspect.isasyncgen(value):
             value = _pieces(value, take)
         if not inspect.isawaitable(value):
+            require_begun(inside)
             return value
     awaited = _Abandonable(value) if inspect.iscoroutine(value) else value
     task = asyncio.create_task(_shielded(awaited), context=inside)
@@ -87,7 +95,9 @@ async def run_function(
     if task.cancelled():
         raise ToolError("It cancelled itself.")
     try:
-        return task.result()
+        value = task.result()
+        require_begun(inside)
+        return value
     finally:
         del task  # its error knows this frame
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import warnings
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -26,6 +28,8 @@ from quoth import (
     registering_in,
     tool_of,
 )
+from quoth.testing import tool_context
+from quoth.tools.call.context import NEVER_AWAITED, ON_THE_LOOP
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import ToolTable
 
@@ -175,9 +179,61 @@ def test_waiting_on_the_event_loop_is_refused() -> None:
         return ctx.call("double", 1).wait()
 
     said = gateway(tool_of(double), tool_of(careless)).pass_through("(careless)").message
-    assert (
-        said == "This would block the event loop: in an async body write await ctx.call(…), without wait()."
-    )
+    assert said == ON_THE_LOOP
+
+
+async def test_waiting_in_an_async_test_is_refused_and_in_a_thread_it_is_not() -> None:
+    context = tool_context(tools=[double])
+    assert complaint(ToolError, lambda: context.call("double", 1).wait()) == ON_THE_LOOP
+    assert await asyncio.to_thread(sync_sum, 1, 2, context) == 6
+
+
+@pytest.mark.parametrize("tool", [7, None, ["double"]])
+def test_a_tool_that_is_no_name_is_refused(tool: Any) -> None:
+    said = complaint(ToolError, lambda: tool_context(tools=[double]).call(tool))
+    assert said == f"ctx.call takes the name of a tool, its function or a whole form, not {tool!r}."
+
+
+def forgetful(ctx: ToolContext) -> int:
+    """Forget."""
+    ctx.call("double", 1)
+    return 5
+
+
+async def async_forgetful(ctx: ToolContext) -> int:
+    """Forget."""
+    await ctx.call("double", 1)
+    ctx.call("double", 2)
+    return 5
+
+
+async def returns_call(ctx: ToolContext) -> Any:
+    """Forget."""
+    return ctx.call("double", 2)
+
+
+@pytest.mark.parametrize("function", [forgetful, async_forgetful, returns_call])
+def test_a_call_that_its_body_never_awaits_is_an_error(function: Callable[..., Any]) -> None:
+    made = tool_of(function)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        result = gateway(tool_of(double), made).pass_through(f"({made.name})")
+        gc.collect()
+    assert (result.status, result.message) == ("error", f"ctx.call('double', …) {NEVER_AWAITED}")
+    assert warned == []
+
+
+def test_a_call_that_a_sync_body_returns_is_awaited() -> None:
+    def lazy(ctx: ToolContext) -> Any:
+        """Return it."""
+        return ctx.call("double", 2)
+
+    assert gateway(tool_of(double), tool_of(lazy)).pass_through("(lazy)").value == 4
+
+
+def test_without_a_body_a_call_that_is_never_awaited_is_a_warning() -> None:
+    with pytest.warns(RuntimeWarning, match="was never awaited"):
+        forgetful(tool_context(tools=[double]))
 
 
 def test_a_body_that_waits_is_stopped_at_its_deadline_and_so_is_its_call() -> None:
