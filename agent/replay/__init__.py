@@ -1,1 +1,1 @@
-"""Runs a session again, with the transcript in place of model and tools."""
+"""Runs a session again; the transcript replaces model and tools."""

@@ -1,7 +1,4 @@
-"""Reads a session to be replayed, and rebuilds an agent like the one it was recorded with.
-
-Knows the store, files of sessions and how agents are made; it must not know what is compared.
-"""
+"""Reads a session for a replay, and rebuilds an agent with its recorded settings."""
 
 from __future__ import annotations
 
@@ -40,7 +37,7 @@ def session_in_store(store: Store, session: str) -> list[Event]:
 
 
 def session_in_file(path: Path) -> tuple[str, list[Event]]:
-    """The id and events of a session file as written by ``quoth export``. Raises UsageError."""
+    """The id and events of a session file that ``quoth export`` wrote. Raises UsageError."""
     try:
         session, events = read_written(read_file(path).replace("\r\n", "\n").replace("\r", "\n"))
     except TranscriptError as error:
@@ -50,8 +47,8 @@ def session_in_file(path: Path) -> tuple[str, list[Event]]:
 
 @dataclass(frozen=True)
 class Opening:
-    """The options in a session's opening. ``foreign``: it was imported, so its files and rules were not
-    chosen by a user of this machine."""
+    """The options in a session's opening. ``foreign``: it was imported, so no user of this machine chose its
+    files and rules."""
 
     said: Mapping[str, Any]
     foreign: bool = False
@@ -72,11 +69,10 @@ def rebuilt_agent(
     services: Services | None = None,
     remote: ToolOptions | None = None,
 ) -> SessionHost:
-    """An agent with the session's settings, without a model; those ``chosen`` now, by name, replace the
-    session's own. ``notes`` gets a sentence for everything that cannot be restored. With ``live`` the policy
-    and the gate must be found, else it raises UsageError, and its calls may use ``services``. ``remote`` says
-    where remote tools are, in place of what the session says; if they cannot be reached, that is a note
-    too."""
+    """An agent with the session's settings, without a model. The settings ``chosen`` now, by name, replace
+    the session's. ``notes`` gets a sentence for each setting that cannot be restored. With ``live``, its
+    calls may use ``services``, and a missing policy or gate raises UsageError. ``remote`` replaces the
+    session's place of remote tools; if they cannot be reached, that is a note too."""
     said: dict[str, Any] = {name: given.said.get(row.kept) for name, row in ROWS.items() if row.replayed}
     said |= {name: value for name, value in chosen.items() if name in said and is_given(value)}
     root = find_project().root if workspace is None else workspace
@@ -84,29 +80,33 @@ def rebuilt_agent(
         if not is_given(said[name]) or is_given(chosen.get(name)):
             continue
         if given.foreign or (name != "gate_command" and is_missing(said[name])):
-            why = "was chosen elsewhere" if given.foreign else "is not there"
+            why = "was chosen on another machine" if given.foreign else "does not exist"
             how = f"{FLAGS[name]} {'CMD' if name == 'gate_command' else 'FILE'}"
-            raise UsageError(f"The {what} {said[name]} {why}; name the one that counts: {how}")
+            raise UsageError(f"The {what} {said[name]} {why}; give the one to use: {how}")
     if not is_given(chosen.get("tools")):
         named: list[str] = list(said["tools"] or ())
         if named and given.foreign:
-            notes.append(f"Tools that were chosen elsewhere are not loaded unasked: {', '.join(named)}.")
+            notes.append(
+                f"These tools were chosen on another machine and are not loaded: {', '.join(named)}."
+            )
             named = []
         notes += [f"The tool file {file} is not there any more." for file in named if is_missing(file)]
         said["tools"] = [file for file in named if not is_missing(file)]
     services = service_options(services)
-    if given.said.get("knowledge"):  # for its tools; a replay files nothing
+    if given.said.get("knowledge"):  # for its tools; a replay stores nothing
         services = replace(services, knowledge_base=FileKnowledge(Workspace(root)))
     if (places := given.said.get("sources")) and not given.foreign:
         try:
             services = replace(services, sources=places)
         except UsageError as error:
-            notes.append(f"The sources are not here. {error}")
+            notes.append(f"The sources are missing. {error}")
     return open_host(
         workspace=root,
         tools=_with_remote(ToolOptions(**filled(said, "tools")), given, remote, notes),
         model=ModelOptions(**filled(said, "model")),
-        policy=PolicyOptions(**filled(said, "policy")) if live else None,  # otherwise no call is judged
+        policy=PolicyOptions(**filled(said, "policy"))
+        if live
+        else None,  # without live calls, none is judged
         session=session,
         user=str(given.said.get("user", "")),
         services=services,
@@ -116,7 +116,7 @@ def rebuilt_agent(
 def _with_remote(
     options: ToolOptions, given: Opening, chosen: ToolOptions | None, notes: list[str]
 ) -> ToolOptions:
-    """The options with the remote tools of the session, or with those that were ``chosen`` now."""
+    """The options with the remote tools of the session, or with the ones ``chosen`` now."""
     said = given.said
     where: Any = said.get("remote") if chosen is None else chosen.remote or said.get("remote")
     if not where:
@@ -125,7 +125,7 @@ def _with_remote(
 
     if chosen is None or chosen.remote is None:
         if given.foreign:
-            notes.append(f"Remote tools that were chosen elsewhere are not used unasked: {where}.")
+            notes.append(f"Remote tools were chosen on another machine and are not used: {where}.")
             return options
         local, prefix, key = said.get("local") or (), said.get("prefix") or "sg", said.get("key-file")
     else:
@@ -135,16 +135,16 @@ def _with_remote(
             where = remote_url(where, ca=said.get("redis-ca"), typed=False)
         return replace(options, remote=open_catalog(where, prefix, key), local=local)
     except QuothError as error:
-        notes.append(f"The remote tools are not here. {error}")
+        notes.append(f"The remote tools are missing. {error}")
         return options
 
 
 def tools_since(then: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str]:
-    """A sentence each for the tools that have changed, are missing, or are new between two openings."""
+    """One sentence each for changed, missing and new tools between two openings."""
     versions, now = versions_of(then), versions_of(given)
     became = {
         "have changed": [name for name in versions if name in now and now[name] != versions[name]],
-        "are not here": [name for name in versions if name not in now],
+        "are missing": [name for name in versions if name not in now],
         "are new": [name for name in now if name not in versions],
     }
     for what, names in became.items():

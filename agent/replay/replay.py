@@ -1,8 +1,8 @@
-"""Replay: runs a session again, with all replies and results taken from the transcript, and compares.
+"""Replay: runs a session again, with all replies and results from the transcript, and compares.
 
-Knows sessions and agents; it must not know terminals. No model is asked, no tool called, nothing written: the
-agent has no model, and its store is a copy of the transcript in memory. What today's loop, tool descriptions
-and dialect rules produce is compared with the recording.
+No model is asked, no tool called, nothing written: the agent has no model, and its store is a copy of the
+transcript in memory. The output of today's loop, tool descriptions and dialect rules is compared with the
+recording.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from quoth.tools.text import count
 
 @dataclass
 class Replay:
-    """The result of a replay. ``same``: every request, call and end of every run is as recorded. ``looks``
-    counts the calls that were really made again, ``changed`` has those of their results that differ.
-    ``notes`` say what was not compared or could not be restored."""
+    """The result of a replay. ``same``: every request, call and end of every run is as recorded. ``looks`` is
+    the number of calls that really ran again, ``changed`` lists their changed results. ``notes`` name the
+    parts that were not compared or could not be restored."""
 
     session: str
     runs: int = 0
@@ -71,7 +71,7 @@ class Replay:
         )
         said = "as recorded" if self.same else count(len(self.differences), "difference")
         if self.looks:
-            said += f"; of {count(self.looks, 'call')} made again {len(self.changed) or 'none'} changed"
+            said += f"; of {count(self.looks, 'call')} run again {len(self.changed) or 'none'} changed"
         return f"{self.session}: {what}: {said}."
 
     def to_json(self) -> dict[str, Any]:
@@ -89,9 +89,9 @@ class Replay:
 async def replay(
     session: str, events: Sequence[Event], make: Make, live: Make | None = None, *, foreign: int = 0
 ) -> Replay:
-    """Replay the runs of a session, each with an agent from ``make``, which is closed here. With ``live`` the
-    calls that only read are really made, through the door of the agent it returns, which is not closed here;
-    the runs still continue with the recorded results. The first ``foreign`` events were imported. Raises
+    """Replay the runs of a session, each with an agent from ``make``, which is closed here. ``live`` returns
+    an agent, which is not closed here: the calls that only read are really run through its door, but the runs
+    still continue with the recorded results. The first ``foreign`` events were imported. Raises
     UsageError."""
     found = Replay(session)
     by_run: dict[str, list[Event]] = {}
@@ -131,7 +131,7 @@ def _known_limits(stimulus: Event) -> None:
 
 
 def _set_apart(agent: SessionHost, session: str, events: Sequence[Event]) -> None:
-    """Give the agent a store of its own, in memory, that holds this session alone."""
+    """Give the agent its own store in memory, with this session alone."""
     store = Store(":memory:")
     agent.use_store(store)
     Transcript(lambda: store).copy(iter(events), session)
@@ -141,7 +141,7 @@ def _not_compared(by_run: Mapping[str, Sequence[Event]]) -> list[str]:
     person = {event.key for event in by_run.get("", ()) if event.kind == "call" and "/" not in event.key}
     if not person:
         return []
-    return [f"{count(len(person), 'call')} made by a person: answered by receipts, not compared."]
+    return [f"{count(len(person), 'call')} by a person: answered by receipts, not compared."]
 
 
 class _Replayed:
@@ -169,7 +169,7 @@ class _Replayed:
         found.runs += 1
         try:
             messages = await self._opening(past.stimulus, told)
-        except UsageError as error:  # no conversation can be begun so any more
+        except UsageError as error:  # no conversation can begin with these settings now
             self._differ("stimulus", past.stimulus.id, dialect_text(told["dialect"]), f"; {error}")
             return
         reply, messages = await self._driver.go(self._run, past, messages, live=False, differs=self._told)
@@ -177,7 +177,7 @@ class _Replayed:
         self._compare_end(reply)
 
     async def _opening(self, stimulus: Event, told: Mapping[str, Any]) -> Messages:
-        """The system message that the run would begin with today. Raises UsageError."""
+        """The system message of the run today. Raises UsageError."""
         agent = self._agent
         dialect = agent.models.chosen = dialect_named(told["dialect"], in_text=told["in-text"])
         if "/" in self._run:
@@ -203,11 +203,11 @@ class _Replayed:
             self._differ("stimulus", stimulus.id, recorded, dialect_text(chosen.name, not chosen.native))
 
     def _told(self, event: Event | None, now: Any) -> None:
-        """What the loop does now, where the transcript has its answer."""
+        """Compare a request or a call of today's loop with the recorded one."""
         if isinstance(now, Call):
             self._compare_call(event, now)
             return
-        assert event is not None, "a request that is recalled was made"
+        assert event is not None, "a recalled request has an event"
         self._found.requests += 1
         if now is event:
             return
@@ -218,7 +218,7 @@ class _Replayed:
         self._made.add(key)
         if event is None:
             over = self._end is None and self._past.place >= len(self._past.exchanges)
-            if not over:  # a run that was broken off had not come to its last calls
+            if not over:  # a run that was broken off had not reached its last calls
                 self._differ("call", f"{self._found.session} {key}", "", call_text(call.form))
             return
         self._found.calls += 1
@@ -239,7 +239,7 @@ class _Replayed:
                     form = read_form(call.begun.data["form"])
                     self._differ("call", call.begun.id, call_text(form), "")
         if self._end is None:
-            found.notes.append(f"Run {self._run} was broken off; it is compared as far as it goes.")
+            found.notes.append(f"Run {self._run} was broken off; only its recorded part is compared.")
             return
         data = self._end.data
         recorded = end_text(data["status"], data["text"])
@@ -247,7 +247,7 @@ class _Replayed:
 
 
 def _without_retried(past: Past) -> Past:
-    """The exchanges without the model's failures, except the last: after the others the run was resumed."""
+    """The past without the model's failures, except the last: after the others the run was resumed."""
     last = len(past.exchanges) - 1
     past.exchanges = [
         one for place, one in enumerate(past.exchanges) if place == last or not has_failed(one[1])
@@ -269,8 +269,8 @@ def _checked(form: CallForm, agent: SessionHost) -> list[CallForm]:
 
 
 async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreign: int) -> None:
-    """Make the calls that only read again, if their bodies had run, and compare the results. The door ensures
-    that they only read and nobody is asked; its audit has a row for each."""
+    """Run the calls that only read again, if their bodies had run, and compare the results. The door ensures
+    that they only read and that no person is asked; its audit has a row for each."""
     begun = {event.key: event for event in events if event.kind == "call"}
     users = {event.run: event.data["user"] for event in events if event.kind == "stimulus"}
     agents: dict[str, SessionHost] = {}
@@ -288,7 +288,7 @@ async def _look_again(found: Replay, events: Sequence[Event], live: Make, foreig
         if tool is None or not only_reads(tool) or tool.name == PROGRAMS or said["status"] == "pending":
             continue
         if SECRET in str(form):
-            found.notes.append(f"A call of {form.tool} has a secret that is not kept; it is not made again.")
+            found.notes.append(f"A call of {form.tool} was not run again: its secret is not kept.")
             continue
         found.looks += 1
         recorded = result_text(said["status"], said.get("value"), said.get("message", ""))
@@ -308,15 +308,15 @@ async def _look(agent: SessionHost, session: str, user: str, form: CallForm) -> 
     return await door.dispatch(call, replace(Calls(agent).context(), dry=True))
 
 
-CALL_CHARS = 100  # of a call in the head of a diff
+CALL_CHARS = 100  # maximum of characters of a call in the head of a diff
 What = Literal["stimulus", "request", "call", "end", "receipt"]
 
 
 @dataclass(frozen=True)
 class ReplayDifference:
     """One difference. ``event`` is the id of the event, or the key of a call without one; ``recorded`` and
-    ``now`` are forms of several lines, one of which is empty if its side has no event. ``call`` is the call
-    of a receipt."""
+    ``now`` are forms of several lines, empty on a side without an event. ``call`` is the call of a
+    receipt."""
 
     event: str
     what: What
@@ -360,7 +360,7 @@ def is_same(recorded: str, now: str) -> bool:
 
 
 def _spread(value: Any) -> str:
-    """A value as Lisp text that reads back equal; a text keeps its lines."""
+    """A value as Lisp text that reads back as an equal value; a text keeps its lines."""
     if type(value) is str:
         return '"' + "\n".join(print_string(line)[1:-1] for line in value.split("\n")) + '"'
     return print_value(value)
@@ -385,7 +385,7 @@ def _message(message: Mapping[str, Any]) -> str:
 
 
 def call_text(form: CallForm) -> str:
-    """A call with one argument a line."""
+    """A call with one argument per line."""
     values = [_spread(value) for value in form.positional]
     values += [f":{name} {_spread(value)}" for name, value in form.args.items()]
     return "\n  ".join([f"({form.tool}", *values]) + ")"

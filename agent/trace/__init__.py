@@ -1,1 +1,1 @@
-"""Traces of a run: spans and metrics of what happened, for a file or for OpenTelemetry."""
+"""Traces of a run: its spans and metrics, for a file or for OpenTelemetry."""

@@ -1,8 +1,5 @@
-"""Opens a tracer: for a file of JSON lines, or for OpenTelemetry. Where nothing is traced, nothing else of
-this room is imported.
-
-Knows names and paths only.
-"""
+"""Opens a tracer: for a file of JSON lines, or for OpenTelemetry. Without a trace, nothing else of this room
+is imported."""
 
 from __future__ import annotations
 
@@ -21,13 +18,11 @@ if TYPE_CHECKING:
     from quoth.agent.trace.tracer import Exporter, Span, Tracer
 
 
-# Spans as lines of a file, each a JSON object that is read with jq; ``quoth help traces`` tells its fields.
-#
-# Knows spans and files only.
+# Spans as lines of a file, each a JSON object, for example for jq; ``quoth help traces`` lists its fields.
 
 
 class JsonLines:
-    """Appends each span to a file when it ends, in one piece, so that several processes may share the file.
+    """Appends each span to a file when it ends, in one write, so that several processes may share the file.
     Raises UsageError for a file that cannot be written."""
 
     def __init__(self, path: Path) -> None:
@@ -39,7 +34,7 @@ class JsonLines:
             raise UsageError(f"The trace {path} cannot be written: {error.strerror}.") from None
 
     def begins(self, span: Span) -> None:
-        """A span is written when it is whole."""
+        """Do nothing: a span is written when it ends."""
 
     def ends(self, span: Span) -> None:
         try:
@@ -90,7 +85,7 @@ def open_tracer(where: str | Path | None, *, content: bool = False) -> Tracer | 
     Raises UsageError."""
     if where is None:
         if content:
-            raise UsageError("--trace-content (trace_content=True) goes with --trace FILE (trace=…).")
+            raise UsageError("--trace-content (trace_content=True) needs --trace FILE (trace=…).")
         return None
     from quoth.agent.trace.tracer import Tracer
 

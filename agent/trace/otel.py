@@ -1,7 +1,5 @@
 """Spans and metrics for OpenTelemetry, by its conventions for generative AI. The program that uses the agent
-says where they go, as for all its other spans: with the providers that it sets.
-
-Knows spans and the interface of OpenTelemetry, which is imported only when this is used.
+chooses their destination with the providers that it sets, as for all its other spans.
 """
 
 from __future__ import annotations
@@ -14,15 +12,15 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from quoth.agent.trace.tracer import Span
 
-KINDS = {"request": SpanKind.CLIENT}  # what is no request to a server is within this process
+KINDS = {"request": SpanKind.CLIENT}  # all other spans are internal
 TOKENS = {"input": "gen_ai.usage.input_tokens", "output": "gen_ai.usage.output_tokens"}
 UNMEASURED = ("flight", "turn")
 LABELS = ("gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.tool.name")
 
 
 class OpenTelemetry:
-    """Gives each span to the tracer provider of the process, and what it took and used to its meters. The
-    outermost is within the program's own current span."""
+    """Sends each span to the tracer provider of the process, and its duration and tokens to the meters. The
+    outermost span is inside the program's current span."""
 
     def __init__(self) -> None:
         self._tracer = trace.get_tracer("quoth")
@@ -58,13 +56,13 @@ class OpenTelemetry:
         labels = {name: span.attributes[name] for name in LABELS if name in span.attributes}
         failed = {"error.type": span.error} if span.error else {}
         self._seconds.record((span.end - span.start) / 1e9, labels | failed)
-        if span.kind == "request":  # a run's are the sum of its requests'
+        if span.kind == "request":  # the tokens of a run are the sum over its requests
             for which, name in TOKENS.items():
                 if name in span.attributes:
                     self._tokens.record(span.attributes[name], labels | {"gen_ai.token.type": which})
 
 
 def _attribute(value: Any) -> Any:
-    """The messages of a conversation, which are structured, as a text."""
+    """An attribute value; structured messages of a conversation become a text."""
     structured = isinstance(value, list) and any(isinstance(one, dict) for one in value)
     return json.dumps(value, ensure_ascii=False) if structured else value

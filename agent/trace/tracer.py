@@ -1,8 +1,5 @@
-"""Spans of what an agent does: a run, a turn of it, a request to a model, a passage of the door, each within
-the one it was begun for. Attributes are named by the conventions of OpenTelemetry for generative AI.
-
-Knows calls, completions and secrets; it must not know runs, or where spans go.
-"""
+"""Spans of an agent's work: a run, a turn, a request to a model, a passage of the door, each inside the span
+that began it. The names of attributes follow the conventions of OpenTelemetry for generative AI."""
 
 from __future__ import annotations
 
@@ -30,16 +27,16 @@ from quoth.tools.text import short
 SpanKind = Literal["flight", "run", "turn", "request", "call"]
 AGENT = "quoth"
 SECRETS_KEPT = 1000
-# Providers that the conventions name otherwise than we do.
+# Providers with another name in the conventions.
 NAMES = {"mistral": "mistral_ai", "gemini": "gcp.gemini", "openai-responses": "openai"}
 
-_STATUS = re.compile(r" \((?:status )?([1-5]\d\d)\)")  # as failures.py says it
+_STATUS = re.compile(r" \((?:status )?([1-5]\d\d)\)")  # as failures.py writes it
 
 
 @dataclass(eq=False)
 class Span:
-    """What was done, from when to when (nanoseconds since 1970). ``error`` is the kind of failure, empty if
-    there was none. ``handle`` belongs to where the span goes."""
+    """A piece of work with its start and end (nanoseconds since 1970). ``error`` is the kind of failure,
+    empty if there was none. ``handle`` belongs to the exporter."""
 
     kind: SpanKind
     name: str
@@ -59,7 +56,7 @@ class Span:
 
 
 class Exporter(Protocol):
-    """Where spans go."""
+    """The destination of spans."""
 
     def begins(self, span: Span) -> None: ...
 
@@ -70,17 +67,17 @@ _CURRENT: ContextVar[Span | None] = ContextVar("_CURRENT", default=None)
 
 
 class Tracer:
-    """Makes spans of what happens, and gives each to its ``exporter``. With ``content`` they hold prompts,
-    replies, arguments and results, without secrets; else none of these."""
+    """Makes spans and sends each to its ``exporter``. ``content`` adds prompts, replies, arguments and
+    results, without secrets."""
 
     def __init__(self, exporter: Exporter, *, content: bool = False) -> None:
         self.content = content
         self._exporter = exporter
-        self._calls: dict[str, Span] = {}  # the calls that are being made, by id
-        self._secrets: dict[str, None] = {}  # those declared in calls, the latest last
+        self._calls: dict[str, Span] = {}  # the running calls, by id
+        self._secrets: dict[str, None] = {}  # the declared secrets of calls, the latest last
 
     def _bare(self, text: str) -> str:
-        """The text without secrets: what looks like one, and those of all calls."""
+        """The text without probable secrets and without the declared secrets of calls."""
         for secret in sorted(self._secrets, key=len, reverse=True):
             text = text.replace(secret, SECRET)
         return redact(text)
@@ -94,8 +91,8 @@ class Tracer:
     def _span(
         self, kind: SpanKind, name: str, within: str | None, attributes: dict[str, Any]
     ) -> Iterator[Span]:
-        """A span within the current one. One that belongs to the call ``within`` is in that one's, also when
-        it is begun in a context of its own."""
+        """A span inside the current one, or inside the span of the call ``within``, even in another
+        context."""
         parent = _CURRENT.get()
         if parent is not None and parent.tracer is not self:
             parent = None
@@ -117,7 +114,8 @@ class Tracer:
 
     @contextmanager
     def run(self, session: str, run: str, task: str, caller: str | None) -> Iterator[Callable[[Reply], None]]:
-        """The span of a run; ``caller`` is the call that a sub-agent works for. It is told the Reply."""
+        """The span of a run; ``caller`` is the call that a sub-agent works for. The yielded function receives
+        the Reply."""
         named = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": AGENT}
         where = {"gen_ai.conversation.id": session, "quoth.run": run}
         with self._span("run", f"invoke_agent {AGENT}", caller, named | where) as span:
@@ -138,7 +136,7 @@ class Tracer:
 
     @contextmanager
     def flight(self, session: str) -> Iterator[None]:
-        """The span of a flight, around those of its steps."""
+        """The span of a flight, around the spans of its steps."""
         attributes = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.conversation.id": session}
         with self._span("flight", "invoke_workflow flight", None, attributes):
             yield
@@ -159,8 +157,8 @@ class Tracer:
         on_text: Callable[[str], None] | None = None,
         **asked: Any,
     ) -> Completion:
-        """Ask a model, as ``backend.complete`` does, in a span of its own. ``hide`` takes secrets out of what
-        was said, once ``learn`` has looked for them in the reply."""
+        """Ask a model, as ``backend.complete`` does, in its own span. ``hide`` removes secrets from texts
+        after ``learn`` has searched the reply for them."""
         provider, _, model = backend.name.partition(":")
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat",
@@ -189,9 +187,9 @@ class Tracer:
 
     @contextmanager
     def passage(self, call: Call, table: ToolTable) -> Iterator[Callable[[ToolResult], None]]:
-        """The span of a passage of the door, which is told the result."""
+        """The span of a passage of the door. The yielded function receives the result."""
         tool = table.find(call.tool)
-        unknown = encodable(call.tool)[:200] if self.content else "unknown"  # words of the model
+        unknown = encodable(call.tool)[:200] if self.content else "unknown"  # the model's words
         name = unknown if tool is None else tool.name
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "execute_tool",
@@ -237,8 +235,8 @@ def _upwards(span: Span | None) -> Iterator[Span]:
 
 
 class _Waits:
-    """Notes on a span each wait before another try of its request; it is told the seconds left, again and
-    again, and why."""
+    """Records on a span each wait before a retry of its request. It is called repeatedly with the seconds
+    left and the reason."""
 
     def __init__(self, span: Span, also: Callable[[float, str], None] | None) -> None:
         self._span = span
@@ -249,7 +247,7 @@ class _Waits:
         if seconds > self._left:
             status = _STATUS.search(why)
             told: dict[str, Any] = {"http.response.status_code": int(status[1])} if status else {}
-            if self._span.tracer.content:  # a server may quote what it was asked
+            if self._span.tracer.content:  # a server may quote the request
                 told["reason"] = redact(why)
             self._span.event("retry", seconds=round(seconds, 3), **told)
         self._left = seconds
@@ -258,7 +256,7 @@ class _Waits:
 
 
 class _FirstText:
-    """Notes on a span when the first piece of its reply has come."""
+    """Records on a span the time of the first piece of its reply."""
 
     def __init__(self, span: Span, also: Callable[[str], None]) -> None:
         self._span = span
@@ -285,14 +283,14 @@ def _used(usage: Usage) -> dict[str, int]:
 def _new(messages: Messages) -> Sequence[Mapping[str, Any]]:
     """The messages that a model has not answered yet."""
     told = list(messages)
-    while told and told[-1]["role"] == "assistant":  # its reply, or one that it goes on with
+    while told and told[-1]["role"] == "assistant":  # its reply, or a reply that it continues
         told.pop()
     last = max((place for place, one in enumerate(told) if one["role"] == "assistant"), default=-1)
     return told[last + 1 :]
 
 
 def _said(which: Literal["input", "output"], messages: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Messages as the conventions write them, each cut as in the audit."""
+    """Messages in the format of the conventions, each shortened as in the audit."""
     told = [
         {"role": role, "parts": [{"type": "text", "content": short(text, KEPT_CHARS)}]}
         for role, text in messages

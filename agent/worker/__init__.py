@@ -1,1 +1,1 @@
-"""The service that makes the calls of other machines: quoth worker. Knows no models and no conversations."""
+"""The service that runs the calls of other machines: quoth worker."""

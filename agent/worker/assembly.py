@@ -1,7 +1,6 @@
-"""What a worker offers, put together from its files: the tools, who may call them, the rules and the gate.
+"""The offer of a worker, from its files: the tools, their permitted users, the rules and the gate.
 
-Knows files and options; it must not know Redis or how calls come. A worker has the tools of its files and no
-others: what ships with quoth is for the machine on which it runs.
+A worker offers only the tools of its files, because the built-in tools are for the machine on which they run.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Offer:
-    """What the files of a worker hold, once they were run."""
+    """The contents of a worker's files, after running them."""
 
     table: ToolTable
     policy: RulesPolicy
@@ -60,16 +59,16 @@ class Files:
     root: Path
     rules: PolicyOptions = field(default_factory=PolicyOptions)
     allow: Sequence[str] = ()
-    secret: Sequence[Path] = ()  # the key, and where the URL stands
+    secret: Sequence[Path] = ()  # the files of the key and of the URL
 
     def paths(self) -> list[Path]:
-        """The files that decide what is offered."""
+        """The files that determine the offer."""
         rules = [user_policy(), workspace_policy(self.root)]
         return [*rules, *(Path(path).absolute() for path in (*self.tools, *self._given))]
 
     @property
     def _given(self) -> list[str]:
-        """The files of rules and of the reviewer that are given beside those of the user and workspace."""
+        """The given files of rules and of the gate, without those of the user and workspace."""
         return [str(path) for path in (self.rules.file, self.rules.gate) if path]
 
     def workspace(self) -> Workspace:
@@ -82,12 +81,12 @@ class Files:
         return found
 
     def offer(self) -> Offer:
-        """Run the files. Raises UsageError for what cannot be used."""
+        """Run the files. Raises UsageError for files that cannot be used."""
         if not self.tools:
             raise UsageError("A worker offers the tools of its files: quoth worker --tools FILE …")
         table = load_tools(self.tools, ToolTable())
         if not len(table):
-            raise UsageError(f"There is no tool in {', '.join(self.tools)}, so there is nothing to offer.")
+            raise UsageError(f"{', '.join(self.tools)} defines no tool, so there is nothing to offer.")
         policy = load_policy(self.root, self.rules.file)
         policy.counted, policy.default, policy.careful = True, judged_by_caller, False
         table.permit(permissions_for(policy, table, read_allow(self.allow)))
@@ -96,14 +95,14 @@ class Files:
 
 
 def judged_by_caller(tool: CognitiveTool) -> Verdict:
-    """The verdict where no rule of the worker decides: the caller's rules, or a person there, have allowed
-    what the tool does, and need not be asked twice. ``(careful)``, too, is theirs: they see the session."""
+    """The verdict if no rule of the worker matches: allow, because the caller's rules or a person there have
+    allowed the call. ``(careful)`` is the caller's as well, because only the caller sees the session."""
     return Verdict("allow", "the caller has allowed it")
 
 
 class DeliveryAudit(StoreAudit):
-    """The audit of a worker. A call may be delivered more than once, and its caller may have the same store:
-    the rows of call X are X.1, X.2 and so on."""
+    """The audit of a worker. The rows of call X are X.1, X.2 and so on, because a call may be delivered more
+    than once, and its caller may use the same store."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         super().__init__(store)
@@ -122,8 +121,8 @@ def door_of(
     shared: Shared | None = None,
     tracer: Passages | None = None,
 ) -> Door:
-    """A door to what is offered, whose limits and audit are kept in the worker's own store; the limits where
-    they are ``shared``, if they are. Consent and receipts are those of the callers."""
+    """A door to the offered tools. Its audit is in the worker's store, and so are its limits unless they are
+    ``shared``. Consent and receipts are the caller's."""
     counted = [limit.counts for limit in offer.policy.limits]
     return Door(
         offer.table,
@@ -136,17 +135,18 @@ def door_of(
     )
 
 
-# Runs people's files again after they changed: tool files, what these import, and rules. A reload runs the
-# code that is in the files then: also a module that a file imports is run again, and from its source, since
-# Python compares a compiled file with its source by whole seconds alone. Earlier code keeps its modules.
+# Runs people's files again after a change: tool files, their imports, and rules. A reload also runs imported
+# modules again, from source, because Python compares a compiled file with its source only by whole seconds.
+# Earlier code keeps its modules.
 
 
 Made = TypeVar("Made")
-Seen = tuple[int, int, int]  # when a file was changed, its size, which file it is
+Seen = tuple[int, int, int]  # the time of the last change, the size, the inode
 
 
 class Reloader(Generic[Made]):
-    """``make`` runs the files, and what it made last is ``made``. ``changed`` is asked now and then."""
+    """Runs files again after a change. ``make`` runs them, and ``made`` is its last result. Call ``changed``
+    from time to time."""
 
     def __init__(self, make: Callable[[], Made], files: Iterable[Path]) -> None:
         self._make = make
@@ -158,15 +158,15 @@ class Reloader(Generic[Made]):
         self._look_again(self._seen)
 
     def changed(self) -> bool:
-        """Whether a file has changed since it was run, and not since this was asked last: what is still
-        being written is left alone."""
+        """Whether a file has changed since it was run, but not since the last call of this method: such a
+        file may still be in writing."""
         now = self._look(self._seen)
         moving, self._moving = self._moving, now
         return now != self._seen and now == moving
 
     def reload(self) -> Made:
-        """Run the files as they are now. What fails leaves all as it was, and the error is raised; the same
-        files are not ``changed`` then."""
+        """Run the current files. On failure the error is raised, the earlier result stays, and the same files
+        no longer count as ``changed``."""
         before = self._look(self._seen)
         try:
             with self._anew():
@@ -176,20 +176,20 @@ class Reloader(Generic[Made]):
         return self.made
 
     def _look_again(self, before: dict[Path, Seen | None]) -> None:
-        """Watch the files that matter now, as they were before they were run."""
+        """Watch the current files, in their states before they were run."""
         found = {*self._files, *self._imported()}
         self._seen = {path: before.get(path, _look(path)) for path in found}
         self._moving = {}
 
     def _imported(self) -> Iterator[Path]:
-        """The local files that were imported, and those that a file which failed wants to import."""
+        """The imported local files, and the imports of a file that failed."""
         for module in self._local().values():
             yield Path(str(module.__file__)).absolute()
         for path in self._files:
             yield from local_files(path)
 
     def _local(self) -> dict[str, ModuleType]:
-        """The modules that are not installed, and were imported for the files or by their functions."""
+        """The modules imported by the files or their functions, except installed ones."""
         return {
             name: module
             for name, module in list(sys.modules.items())
@@ -200,7 +200,7 @@ class Reloader(Generic[Made]):
 
     @contextmanager
     def _anew(self) -> Iterator[None]:
-        """Within it local modules are imported again; an error brings the old ones back."""
+        """In this context local modules are imported again; an error restores the old ones."""
         old = self._local()
         for name in old:
             del sys.modules[name]

@@ -1,7 +1,7 @@
-"""Runs a worker: publishes what the files offer, follows their changes, hears signals.
+"""Runs a worker: publishes the offer of its files, follows their changes, and handles signals.
 
-Knows the process of a worker: its memory, its signals and the socket for its health. Calls are made in
-tools/remote/worker.py. It says each change of its state once.
+This is the process of a worker: its memory, its signals and the socket for its health. tools/remote/worker.py
+runs the calls. Each change of state is reported once.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from quoth.tools.errors import QuothError, StoreError, UsageError
 from quoth.tools.remote.worker import Worker
 from quoth.tools.text import number_of
 
-POLL_SECONDS = 0.5  # between two looks at the files
+POLL_SECONDS = 0.5  # between two checks of the files
 
 
-# Tells a change of state: its name, a sentence, and the same as keywords.
+# Reports a change of state: its name, a sentence, and the same as keywords.
 Say = Callable[..., None]
 
 
 class Service:
-    """A worker at its work, from its first catalogue to its last call."""
+    """A running worker, from its first catalog to its last call."""
 
     def __init__(
         self,
@@ -47,8 +47,8 @@ class Service:
         *,
         takeover: float,
     ) -> None:
-        """``place`` is the server, the key and the prefix of the keys in Redis; after ``takeover`` seconds
-        others make the calls of a worker that is gone."""
+        """``place`` is the server, the key and the prefix of the keys in Redis. After ``takeover`` seconds
+        other workers take over the calls of a lost worker."""
         self._reloader, self._door, self._say = offers, door, say
         self._url, self._key, self._prefix = place
         self._worker = Worker(
@@ -61,11 +61,11 @@ class Service:
             tell=self._noticed,
         )
         self._version = 0
-        self._published = ""  # the hash of what was published last
-        self._left = ""  # why the calls are left to others
-        self._alone = 0.0  # seconds in which there was none of these
+        self._published = ""  # the hash of the last published tools
+        self._left = ""  # why the calls are left to other workers
+        self._alone = 0.0  # seconds without any of these workers
         self._takeover = takeover
-        self._unread = ""  # why the catalogue cannot be read
+        self._unread = ""  # why the catalog cannot be read
         self._trouble = ""
         self._at_terminal = os.isatty(0)
         self._ending = asyncio.Event()
@@ -78,15 +78,15 @@ class Service:
 
     async def run(self, jobs: int, health: str | None = None) -> bool:
         """Work until a signal comes, with ``jobs`` calls at once, and report the state at the address
-        ``health``, if there is one. Returns whether every call had ended then. Raises StoreError where Redis
-        cannot be used from the start."""
+        ``health``, if it is given. Returns whether every call had ended by then. Raises StoreError if Redis
+        cannot be used at the start."""
         await self._publish()
         async with contextlib.AsyncExitStack() as stack:
             at = await stack.enter_async_context(health_server(health, self.state)) if health else ""
             stack.enter_context(self._heard())
             work = asyncio.create_task(self._worker.run(jobs, self._ending))
             followers = [asyncio.create_task(self._watch()), asyncio.create_task(self._follow())]
-            more = f" Its health is told at {at}." if at else ""
+            more = f" Its health is at {at}." if at else ""
             self._say(
                 "started", self._told("Started with") + more, **self._data(), **({"health": at} if at else {})
             )
@@ -100,27 +100,29 @@ class Service:
             finally:
                 for one in followers:
                     one.cancel()
-        self._say("ended", "Ended." if done else "Ended at once; another worker takes over what ran.")
+        self._say(
+            "ended", "Ended." if done else "Ended at once. Another worker takes over the running calls."
+        )
         return done
 
     def state(self) -> dict[str, Any]:
-        """What /ready tells."""
+        """The answer of /ready."""
         why = "it is ending" if self._ending.is_set() else self._trouble
         more = {"why": why} if why else {}
         return {"ready": not why, **more, "running": self._worker.running, **self._data()}
 
-    # The catalogue
+    # The catalog
 
     async def _publish(self) -> None:
-        """Publish what is offered, unless just that stands in the catalogue already: each message about a new
-        one is read by every caller."""
+        """Publish the offered tools, unless the catalog already contains exactly these: every caller reads
+        each message about a new catalog."""
         table = self._offer.table
         async with connected(self._url) as redis:
             try:
                 there = await load_catalog(redis, key=self._key, prefix=self._prefix)
             except ForeignCatalog:
                 raise
-            except CatalogError:  # altered, or of another version of quoth: ours takes its place
+            except CatalogError:  # altered, or of another version of quoth: replace it
                 there = None
             if there is not None and there["tools"] == table.entries:
                 self._version = there["version"]
@@ -129,37 +131,37 @@ class Service:
         self._published = table.schema_hash
 
     async def _reload(self, *, asked: bool) -> None:
-        """Run the files again, publish what they offer now, and let the next call be made with it. Calls in
-        work end with what they began with."""
+        """Run the files again, publish their offer, and use it from the next call on. Running calls keep the
+        old tools."""
         before, old = self._version, self._offer.table.entries
         try:
             offer = await asyncio.to_thread(self._reloader.reload)
         except Exception as error:  # people's files may raise anything
             why = str(error) if isinstance(error, QuothError) else f"The files cannot be run: {brief(error)}."
-            self._say("refused", f"{why}\nThe tools stay as they were.", message=why)
+            self._say("refused", f"{why}\nThe tools were not changed.", message=why)
             return
         try:
             if asked or offer.table.entries != old:
                 await self._publish()
                 self._left, self._worker.paused = "", False
-        finally:  # until it is published, nobody calls with what is new
+        finally:  # before it is published, no caller knows the new tools
             self._worker.door = self._door(offer)
         same = " Nothing that callers see has changed." if self._version == before else ""
         self._say("reloaded", self._told("Reloaded:") + same, **self._data())
 
     async def _follow(self) -> None:
-        """Follow the catalogue. One that Redis has lost is published again; one that another worker has
-        published since has other tools, and its calls are left to that worker."""
+        """Follow the catalog. If Redis has lost it, publish it again. If another worker has published other
+        tools since, leave the calls to that worker."""
         async for there in followed(self._url, self._key, self._prefix, self._looked):
             mine = self._offer.table.schema_hash
             self._left = ""
             if there is not None and there["schema_hash"] != mine == self._published:
                 self._left = (
-                    f"Another worker has published other tools, version {there['version']}, and has the calls"
-                    " now. Give both the same files; SIGHUP publishes those of this one."
+                    f"Another worker has published other tools, version {there['version']}, and gets the"
+                    " calls now. Give both the same files, or send this one SIGHUP to publish its tools."
                 )
             elif there is None or there["schema_hash"] != mine:
-                with contextlib.suppress(StoreError):  # the server is lost again, and will be heard of
+                with contextlib.suppress(StoreError):  # the server is lost again, which is reported elsewhere
                     await self._publish()
                     self._say("published", self._told("Published again:"), **self._data())
                 continue
@@ -168,21 +170,21 @@ class Service:
             self._looked(None)
 
     def _looked(self, error: StoreError | None) -> None:
-        """Take note of a look at the catalogue: what is wrong with it, or None."""
+        """Note the error of reading the catalog, or None."""
         self._unread = str(error) if error is not None else ""
         self._see()
 
     def _noticed(self, sentence: str) -> None:
-        """Take note of what the worker tells: what is wrong with Redis, that it is back, or more."""
+        """Note a message of the worker: a fault of Redis, its end, or anything else."""
         if not self._see() and not self._worker.trouble:
             self._say("note", sentence, message=sentence)
 
     def _see(self) -> bool:
-        """Say that this worker waits, or is back; whether there was anything to say."""
+        """Report that this worker waits, or is back. Returns whether there was a report."""
         why = self._unread or self._worker.trouble or self._left
         before, self._trouble = self._trouble, why
         if why and why != before and (not before or why == self._left):
-            self._say("waiting", f"{why} This worker waits until that is mended.", message=why)
+            self._say("waiting", f"{why} This worker waits until that is fixed.", message=why)
             return True
         if before and not why:
             self._say("back", self._told("Back at work:"), **self._data())
@@ -196,15 +198,15 @@ class Service:
             asked = self._hung_up.is_set()
             self._hung_up.clear()
             if asked or self._reloader.changed():
-                with contextlib.suppress(StoreError):  # published when Redis is back, which is heard of
+                with contextlib.suppress(StoreError):  # published when Redis is back
                     await self._reload(asked=asked)
             if self._left:
                 with contextlib.suppress(StoreError):
                     await self._come_back()
 
     async def _come_back(self) -> None:
-        """Publish what this worker offers where those to whom it left the calls are gone: somebody may have
-        started one with other files by mistake."""
+        """Publish this worker's tools again if the workers with other tools are gone: such a worker may have
+        been started by mistake."""
         self._alone = 0.0 if await self._worker.others() else self._alone + POLL_SECONDS
         if self._alone >= self._takeover:
             await self._publish()
@@ -240,10 +242,10 @@ class Service:
             return
         self._ending.set()
         running = self._worker.running
-        what = f"Ending after {number_of(running, 'call')} in work; a second signal ends it at once."
+        what = f"Ending after {number_of(running, 'running call')}; a second signal ends the worker at once."
         self._say("draining", what if running else "Ending.", running=running)
 
-    # What is said
+    # Messages
 
     def _data(self) -> dict[str, Any]:
         return {
@@ -259,7 +261,7 @@ class Service:
 
 
 async def _first(work: asyncio.Task[Any], event: asyncio.Event) -> bool:
-    """Wait for the work or the event; whether the work was done first."""
+    """Wait for the work or the event. Returns whether the work was done first."""
     waiting = asyncio.create_task(event.wait())
     try:
         await asyncio.wait([work, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -272,12 +274,12 @@ LOOPBACK = "127.0.0.1"
 PATIENCE = 5.0  # seconds for the request
 REASONS = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 503: "Service Unavailable"}
 
-State = Callable[[], Mapping[str, Any]]  # with ``ready``, and what else is told of it
+State = Callable[[], Mapping[str, Any]]  # with ``ready`` and other fields
 
 
 @contextlib.asynccontextmanager
 async def health_server(address: str, state: State) -> AsyncIterator[str]:
-    """Answer at ``PORT``, or ``HOST:PORT``, while the context lasts; gives the URL. Raises UsageError."""
+    """In this context, answer at ``PORT`` or ``HOST:PORT``; yields the URL. Raises UsageError."""
     host, port = _host_and_port(address)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -293,8 +295,8 @@ async def health_server(address: str, state: State) -> AsyncIterator[str]:
     try:
         server = await asyncio.start_server(answer, host, port, limit=8192)
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno and error.errno > 0 else "there is no such host"
-        raise UsageError(f"The health of the worker cannot be told at {address}: {why}.") from None
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else "unknown host"
+        raise UsageError(f"The worker cannot report its health at {address}: {why}.") from None
     port = server.sockets[0].getsockname()[1]
     try:
         yield f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -336,15 +338,15 @@ SPARE = 64  # MB for the calls themselves
 
 
 def limit_memory(megabytes: str, threads: int) -> None:
-    """Let this process have no more memory, with so many threads at once; what it starts has the same limit.
-    Raises UsageError for a limit that leaves nothing for calls."""
+    """Limit the memory of this process, with ``threads`` threads at once; its child processes have the same
+    limit. Raises UsageError for a limit that leaves no memory for calls."""
     if not megabytes.isdecimal():
-        raise UsageError(f"--memory of a worker is a number of megabytes, such as 2000, not {megabytes}.")
+        raise UsageError(f"--memory of a worker takes a number of megabytes, such as 2000, not {megabytes}.")
     needed = _reserved() + THREAD * threads + SPARE
     if int(megabytes) < needed:
         raise UsageError(
-            f"--memory {megabytes} is too little: with these tools and {threads} calls at once the worker"
-            f" needs {needed} MB, counted as the system reserves it."
+            f"--memory {megabytes} is too low: with these tools and {threads} calls at once the worker"
+            f" needs {needed} MB of address space."
         )
     most = int(megabytes) << 20
     try:
@@ -354,7 +356,7 @@ def limit_memory(megabytes: str, threads: int) -> None:
 
 
 def _reserved() -> int:
-    """MB of address space that this process has; where the system does not tell, of memory."""
+    """MB of address space of this process; if the system does not report that, of memory."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
     except OSError:

@@ -356,7 +356,7 @@ def test_another_default_is_no_other_call_and_another_parameter_is(shop: Shop) -
 def test_a_tool_that_is_gone_is_named(shop: Shop) -> None:
     shop.runs("(look)", "Three.")
     found = shop.replayed(tools=[])
-    assert found.notes == ["Tools that are not here: look, sell, unlock."]
+    assert found.notes == ["Tools that are missing: look, sell, unlock."]
     assert found.differences[0].what == "request"
 
 
@@ -506,7 +506,7 @@ def test_a_limit_that_there_is_not_is_not_replayed(shop: Shop) -> None:
 
 def test_what_is_read_again_and_has_changed_is_shown(shop: Shop) -> None:
     simple(shop)
-    assert str(shop.replayed(live_tools=True)).endswith("as recorded; of 1 call made again none changed.")
+    assert str(shop.replayed(live_tools=True)).endswith("as recorded; of 1 call run again none changed.")
     shop.stock = ["4 apples", "1 plum"]
     found = shop.replayed(live_tools=True)
     assert found.same
@@ -519,7 +519,7 @@ def test_what_is_read_again_and_has_changed_is_shown(shop: Shop) -> None:
         '+  :value ["4 apples"',
         '+          "1 plum"])',
     ).rstrip("\n")
-    assert str(found).endswith("as recorded; of 1 call made again 1 changed.")
+    assert str(found).endswith("as recorded; of 1 call run again 1 changed.")
     assert shop.did == ["look", "sell plum", "look", "look"]
 
 
@@ -564,8 +564,8 @@ def test_a_call_whose_secret_is_not_kept_is_not_made_again(shop: Shop) -> None:
     assert (found.looks, found.notes) == (
         0,
         [
-            "A call of peek has a secret that is not kept; it is not made again.",
-            "1 call made by a person: answered by receipts, not compared.",
+            "A call of peek was not run again: its secret is not kept.",
+            "1 call by a person: answered by receipts, not compared.",
         ],
     )
 
@@ -621,7 +621,7 @@ def test_the_command_shows_a_difference_and_fails(tmp_path: Path) -> None:
     assert said.out.endswith(
         '+++ s.6 now: (count-fruit :fruit "apple")\n'
         '@@ -1,2 +1,2 @@\n (receipt :status "ok"\n-  :value 1)\n+  :value 2)\n'
-        "s: 1 run, 2 requests, 1 call: 1 difference; of 1 call made again 1 changed.\n"
+        "s: 1 run, 2 requests, 1 call: 1 difference; of 1 call run again 1 changed.\n"
     )
     (difference,) = json.loads(quoth("replay", "s", "--json", cwd=tmp_path).out)["differences"]
     assert (difference["event"], difference["what"], difference["run"]) == ("s.3", "request", "r1")
@@ -635,7 +635,7 @@ def test_the_command_says_what_is_not_there_any_more(tmp_path: Path) -> None:
         1,
         [
             f"quoth: The tool file {tmp_path / 'shop.hy'} {IS_NOT_THERE_ANY_MORE}.",
-            "quoth: Tools that are not here: count-fruit.",
+            "quoth: Tools that are missing: count-fruit.",
         ],
     )
 
@@ -655,7 +655,7 @@ def test_what_judged_and_is_not_there_any_more_stops_live_tools_alone(
     (tmp_path / "p.hy").unlink()
     assert quoth("replay", "s", cwd=tmp_path).code == 0
     said = quoth("replay", "s", "--live-tools", cwd=tmp_path)
-    told = f"The {option} file {tmp_path / 'p.hy'} is not there; name the one that counts: --{option} FILE"
+    told = f"The {option} file {tmp_path / 'p.hy'} does not exist; give the one to use: --{option} FILE"
     assert (said.code, said.err) == (2, f"quoth: {told}\n")
 
 
@@ -717,7 +717,7 @@ def test_an_imported_session_loads_no_tools_and_follows_no_rules_of_elsewhere(
     here, there = market(tmp_path, "--policy", "p.hy"), tmp_path_factory.mktemp("there")
     assert quoth("export", "s", "s.hy", cwd=here).code == 0
     assert quoth("import", str(here / "s.hy"), cwd=there).code == 0
-    note = f"quoth: Tools that were chosen elsewhere are not loaded unasked: {here / 'shop.hy'}.\n"
+    note = f"quoth: These tools were chosen on another machine and are not loaded: {here / 'shop.hy'}.\n"
     for of in ("s", str(here / "s.hy")):
         said = quoth("replay", of, cwd=there)
         assert (said.code, said.err.startswith(note)) == (1, True)
@@ -725,6 +725,7 @@ def test_an_imported_session_loads_no_tools_and_follows_no_rules_of_elsewhere(
         assert quoth("replay", of, *tools, cwd=there).out == "s: 1 run, 2 requests, 1 call: as recorded.\n"
         said = quoth("replay", of, *tools, "--live-tools", cwd=there)
         message = (
-            f"The policy file {here / 'p.hy'} was chosen elsewhere; name the one that counts: --policy FILE"
+            f"The policy file {here / 'p.hy'} was chosen on another machine; give the one to use: "
+            "--policy FILE"
         )
         assert (said.code, said.err) == (2, f"quoth: {message}\n")

@@ -249,7 +249,7 @@ def test_the_steps_of_a_flight_are_in_its_span(tmp_path: Path) -> None:
 
 BAD = [
     (["--trace", "no/t.jsonl"], "The trace FOLDER/no/t.jsonl cannot be written: No such file or directory."),
-    (["--trace-content"], "--trace-content (trace_content=True) goes with --trace FILE (trace=…)."),
+    (["--trace-content"], "--trace-content (trace_content=True) needs --trace FILE (trace=…)."),
 ]
 
 

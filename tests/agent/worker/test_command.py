@@ -70,7 +70,7 @@ class Shop:
 
 def health(said: str) -> Any:
     """What a worker that has said where answers to /ready."""
-    at = said.split("Its health is told at ")[1].split()[0].rstrip(".")
+    at = said.split("Its health is at ")[1].split()[0].rstrip(".")
     try:
         with urllib.request.urlopen(f"{at}/ready") as answer:
             return json.load(answer)
@@ -82,7 +82,7 @@ def test_who_is_told_to_end_ends_what_it_does_first(shop: Shop) -> None:
     with shop.opened("--health", "0") as worker, shop.asked(NIGHT) as call:
         wait_until(lambda: health(worker.heard)["running"] == 1)
         worker.process.send_signal(signal.SIGTERM)
-        worker.says("Ending after 1 call in work; a second signal ends it at once.\n")
+        worker.says("Ending after 1 running call; a second signal ends the worker at once.\n")
         assert health(worker.heard)["why"] == "it is ending"
         shop.morning()
         assert call.ended().out == "slept\n"
@@ -99,7 +99,7 @@ def test_the_second_signal_ends_it_at_once(shop: Shop) -> None:
         said = worker.ended()
     assert (said.code, said.err.splitlines()[-1]) == (
         130,
-        "quoth: Ended at once; another worker takes over what ran.",
+        "quoth: Ended at once. Another worker takes over the running calls.",
     )
 
 
@@ -144,7 +144,7 @@ def test_another_worker_with_other_tools_has_the_calls(shop: Shop) -> None:
     with shop.opened() as old:
         with started("worker", "--tools", "other.hy", *shop.place, cwd=shop.folder) as new:
             new.says("Started with 2 tools, version 2")
-            old.says("Another worker has published other tools, version 2, and has the calls now.")
+            old.says("Another worker has published other tools, version 2, and gets the calls now.")
             assert shop.ask(NOON) == Said(0, "slept\n", "")
         old.process.send_signal(signal.SIGHUP)
         old.says("Reloaded: 2 tools, version 3")
@@ -158,7 +158,7 @@ def test_calls_that_were_left_to_another_worker_are_taken_again_when_it_is_gone(
     with shop.opened("--takeover", "3") as old:
         with started("worker", "--tools", "other.hy", *shop.place, cwd=shop.folder) as new:
             new.says("Started with 2 tools, version 2")
-            old.says("Another worker has published other tools, version 2, and has the calls now.")
+            old.says("Another worker has published other tools, version 2, and gets the calls now.")
             new.process.send_signal(signal.SIGTERM)
             new.says("Ended.")
         old.says("Published again: 2 tools, version 3")
@@ -186,9 +186,9 @@ def test_a_catalogue_that_redis_has_lost_is_published_again(shop: Shop, redis: s
         (["--key", "key.txt"], f"{THERE_IS_NO_KEY_AT} key.txt; make one with quoth catalog key new"),
         (
             ["--memory", "5"],
-            "--memory 5 is too little: with these tools and 10 calls at once the worker needs",
+            "--memory 5 is too low: with these tools and 10 calls at once the worker needs",
         ),
-        (["--memory", "much"], "--memory of a worker is a number of megabytes, such as 2000, not much."),
+        (["--memory", "much"], "--memory of a worker takes a number of megabytes, such as 2000, not much."),
         (["--remote", "redis://127.0.0.1"], "quoth worker does not use --remote. See: quoth worker --help"),
         (["--prefix", "a b"], f"The prefix a b {CANNOT_BE_USED};"),
         (["--allow", "nab=ann"], "--allow names an unknown tool, nab. Did you mean nap?"),

@@ -61,9 +61,9 @@ async def test_one_who_sends_too_much_is_left_without_an_answer() -> None:
         ("70000", "--health takes a port, or HOST:PORT, such as 8080, not 70000."),
         (
             "no.such.host.:80",
-            "The health of the worker cannot be told at no.such.host.:80: there is no such host.",
+            "The worker cannot report its health at no.such.host.:80: unknown host.",
         ),
-        ("{taken}", "The health of the worker cannot be told at {taken}: Address already in use."),
+        ("{taken}", "The worker cannot report its health at {taken}: Address already in use."),
     ],
 )
 async def test_a_port_that_cannot_be_used_is_said(address: str, said: str) -> None:
