@@ -12,7 +12,6 @@ from sentences import (
     THERE_IS_ALREADY_A_TOOL,
     THERE_IS_NO_FILE,
     THERE_IS_NO_POLICY_FILE,
-    THERE_IS_NO_TOOL,
 )
 from words import complaint, files, form
 
@@ -92,7 +91,7 @@ async def test_the_rules_and_options_of_the_worker_count(tmp_path: Path, store: 
     ("options", "said"),
     [
         ({"tools": []}, "A worker offers the tools of its files: quoth worker --tools FILE …"),
-        ({"tools": ["{empty}"]}, f"{THERE_IS_NO_TOOL} in {{empty}}, so there is nothing to offer."),
+        ({"tools": ["{empty}"]}, "{empty} defines no tool, so there is nothing to offer."),
         ({"tools": ["{shop}", "{again}"]}, f"{THERE_IS_ALREADY_A_TOOL} count-fruit"),
         ({"tools": ["nowhere.hy"]}, f"{THERE_IS_NO_FILE} nowhere.hy."),
         ({"allow": ["cound-fruit=ann"]}, "Did you mean count-fruit?"),
