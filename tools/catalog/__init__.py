@@ -1,7 +1,7 @@
-"""The catalogue of tools in Redis, signed, and the table that is rebuilt from it. Sends no call.
+"""The signed catalog of tools in Redis, and the tool table built from it.
 
-What can be imported from here is loaded when it is: every agent asks where the key is (payload.py).
-"""
+Names are imported on first use, because every agent imports this package for the path of the key
+(payload.py)."""
 
 from __future__ import annotations
 

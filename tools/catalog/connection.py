@@ -1,7 +1,4 @@
-"""The Redis server that catalogue, calls and limits go through: its URL, its clients, and how it fails.
-
-Knows addresses, secrets and what servers answer; it must not know tools, keys or what is kept in the server.
-"""
+"""The Redis server for the catalog, calls and limits: its URL, its clients, and its errors."""
 
 from __future__ import annotations
 
@@ -29,91 +26,93 @@ if TYPE_CHECKING:
 VARIABLE: Final = "QUOTH_REDIS"
 OLDEST: Final = (6, 2)
 CONNECT_SECONDS: Final = 5.0
-READ_SECONDS: Final = 5.0  # of one answer; who blocks for longer asks for more
+READ_SECONDS: Final = 5.0  # deadline of one answer; blocking commands set a longer one
 SCHEMES: Final = ("redis", "rediss", "unix")
-OPTIONS: Final = ("db", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")  # what may stand behind the ?
+OPTIONS: Final = ("db", "ssl_ca_certs", "ssl_certfile", "ssl_keyfile")  # allowed in the query of the URL
 FORMS: Final = "redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss://… with TLS, or unix:///PATH"
-ESCAPES: Final = "write %40 for an @ in the password, %2F for a /, %3A for a :, %23 for a #, %3F for a ?"
+ESCAPES: Final = "in the password write %40 for @, %2F for /, %3A for :, %23 for #, %3F for ?"
 PREFIX: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,63}\Z")
 
 SILENT: Final = "it does not answer"
 
-# What a server or the system says, and what it means. Any other sentence is shown only if it holds nothing
-# of the URL that is a secret.
+# Messages of servers and of the system, and what each means. Any other message is shown only if it contains
+# no secret of the URL.
 MEANINGS: Final = (
     (r"WRONGPASS|invalid username-password|invalid password", "its user or password is wrong"),
-    (r"without any password configured", "the URL has a password, and the server wants none"),
-    (r"NOAUTH|Authentication required|unauthenticated", "it wants a user or password, and the URL has none"),
-    (r"WRONGTYPE", "somebody has put something else in the place of a key of quoth's"),
+    (r"without any password configured", "the URL has a password, but the server does not use one"),
+    (r"NOAUTH|Authentication required|unauthenticated", "it needs a user or password, but the URL has none"),
+    (r"WRONGTYPE", "another program has stored a value of another type under a key of quoth"),
     (r"LOADING", "it is still loading its data"),
-    (r"READONLY|read only replica", "it is a replica, which cannot be written; name the primary"),
+    (r"READONLY|read only replica", "it is a read-only replica; give the URL of the primary"),
     (r"OOM |used memory > ", "its memory is full (maxmemory)"),
     (r"MISCONF", "it cannot write to its disk"),
-    (r"max number of clients", "it has no connection left"),
-    (r"[Cc]luster|CROSSSLOT|^MOVED |^ASK ", "it is a cluster, and only a single server will do"),
+    (r"max number of clients", "it has no free connection"),
+    (r"[Cc]luster|CROSSSLOT|^MOVED |^ASK ", "it is a cluster; quoth needs a single server"),
     (
         r"permissions? to access|access at least one",
-        "its user may not use these keys or channels; an ACL needs ~PREFIX:* and &PREFIX:*, with the prefix"
-        " that is used here",
+        "its user may not use these keys or channels; the ACL must allow ~PREFIX:* and &PREFIX:*, with the"
+        " prefix that is used here",
     ),
-    (r"permissions to run the '([a-z|]+)' command", r"its user may not use the command \1 there (ACL)"),
-    (r"has no permissions|NOPERM|can't run this|ACL failure", "its user may not do that there (ACL)"),
+    (r"permissions to run the '([a-z|]+)' command", r"its user may not use the command \1 (ACL)"),
+    (r"has no permissions|NOPERM|can't run this|ACL failure", "its user has no permission for that (ACL)"),
     (r"mismatch|doesn't match", "its certificate is for another host"),
     (r"certificate has expired", "its certificate has expired"),
     (
         r"CERTIFICATE_VERIFY_FAILED|certificate verify failed",
-        "its certificate is signed by nobody trusted here; name the file of its CA with --redis-ca FILE",
+        "its certificate is not signed by a trusted CA; give the file of its CA: --redis-ca FILE",
     ),
-    (r"certificate required|CERTIFICATE_REQUIRED", "it wants a certificate of ours (ssl_certfile=…)"),
+    (r"certificate required|CERTIFICATE_REQUIRED", "it needs a client certificate (ssl_certfile=…)"),
     (r"WRONG_VERSION_NUMBER|wrong version number|record layer", "it does not speak TLS; write redis://"),
     (r"[Nn]ame or service|nodename|resolution|getaddrinfo", "its host name is unknown"),
     (r"refused|Connect call failed|No such file|unreachable|No route", "no server answers there"),
-    (r"Permission denied", "its socket may not be opened"),
+    (r"Permission denied", "you have no permission to open its socket"),
     (r"Timeout|timed out", SILENT),
     (r"reset|closed|ended|Broken pipe|lost|Error while reading|aborted", "the connection was lost"),
-    (r"Protocol|InvalidResponse", "what answers there is no Redis"),
+    (r"Protocol|InvalidResponse", "the server there is not Redis"),
 )
 
 
 @dataclass(frozen=True)
 class RedisUrl:
-    """A checked URL. Only clients are given ``full``; ``shown`` is without user, password and options."""
+    """A checked URL. ``full`` is only for clients; ``shown`` is without user, password and options."""
 
     full: str = field(repr=False)
     shown: str
     ca: str = ""
-    files: tuple[Path, ...] = ()  # where it stands, if it was not given itself
+    files: tuple[Path, ...] = ()  # the files that contain it, if it was not given directly
     _secrets: tuple[str, ...] = field(default=(), repr=False)
 
     def options(self, read: float = READ_SECONDS) -> dict[str, Any]:
-        """What clients and pools (``from_url``) are given beside ``full``: bytes as they are, deadlines."""
+        """The arguments of clients and pools (``from_url``) besides ``full``: raw bytes, deadlines."""
         return {
             "decode_responses": False,
-            "protocol": 2,  # answers have the same shape whatever the server and the library
+            "protocol": 2,  # so that answers always have the same shape
             "socket_connect_timeout": CONNECT_SECONDS,
             "socket_timeout": read,
             **({"ssl_ca_certs": self.ca} if self.ca else {}),
         }
 
     def kept(self, name: str) -> dict[str, str]:
-        """Where it is, under this name, for the opening of a session: without user and password."""
+        """The URL to record in the opening of a session, as a dictionary with the key ``name``: without user
+        and password."""
         return {name: self.shown, **({"redis-ca": str(Path(self.ca).resolve())} if self.ca else {})}
 
     def betrayed_by(self, text: str) -> bool:
-        """Whether a text holds a secret of the URL."""
+        """Whether a text contains a secret of the URL."""
         return any(secret in text for secret in self._secrets)
 
 
 def redis_url(
     given: str | None, variable: str = VARIABLE, *, ca: str | None = None, typed: bool = True
 ) -> RedisUrl:
-    """The URL that was given, or that of ``variable``; ``@FILE`` is the first line of a file that only its
-    owner may read. One that was ``typed`` as an option holds no password, for ``ps`` shows it to everybody;
-    ``ca`` is the file of a CA. Raises UsageError, which never shows the URL."""
+    """The given URL, or the one in the environment variable ``variable``. ``@FILE`` means the first line of a
+    file that only its owner may read. A URL ``typed`` as an option must not contain a password, because
+    ``ps`` shows it to every user. ``ca`` is the file of a CA. Raises UsageError, which never shows the
+    URL."""
     text = given or os.environ.get(variable) or ""
     if not text:
         raise UsageError(
-            f"No Redis server is named: give its URL as an option, or set {variable} to {FORMS}."
+            f"No Redis server is given. Give its URL as an option, or set {variable} to {FORMS}."
         )
     inside = text.startswith("@")
     files = (Path(text[1:]).expanduser(),) if inside else ()
@@ -123,7 +122,7 @@ def redis_url(
     if given and typed and not inside and (":" in urlsplit(text).netloc.rpartition("@")[0]):
         raise UsageError(
             "A password on the command line can be seen by everybody on this machine; set"
-            f" {variable} to the whole URL, or write @FILE for a file that holds it and only you may read."
+            f" {variable} to the whole URL, or write @FILE, a file with the URL that only you may read."
         )
     needed()
     return url
@@ -137,7 +136,7 @@ def _line_of(path: Path) -> str:
     except OSError as error:
         raise UsageError(f"The file {path} of the URL cannot be read: {error.strerror}.") from None
     if mode & 0o077:
-        raise UsageError(f"Others may read or write {path}, which holds a URL; type chmod 600 {path}.")
+        raise UsageError(f"Other users may read or write {path}, which contains a URL. Run: chmod 600 {path}")
     return line.decode("utf-8", "replace")
 
 
@@ -146,7 +145,7 @@ def _checked(text: str, ca: str | None) -> RedisUrl:
     if not colon or scheme not in SCHEMES:
         what = f"{excerpt(scheme, 20)}://" if colon else "a text without ://"
         hint = did_you_mean(scheme, SCHEMES) if colon else ""
-        raise UsageError(f"The URL of a Redis server is {FORMS}, not {what}.{hint}")
+        raise UsageError(f"The URL of a Redis server must be {FORMS}, not {what}.{hint}")
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -160,21 +159,21 @@ def _checked(text: str, ca: str | None) -> RedisUrl:
     elif fine:
         fine = bool(parts.hostname) and port != 0 and re.fullmatch(r"(/[0-9]{0,4})?", parts.path) is not None
     if not fine:
-        raise UsageError(f"The URL of the Redis server cannot be read; it is {FORMS}; {ESCAPES}.")
+        raise UsageError(f"The URL of the Redis server cannot be read. Write {FORMS}; {ESCAPES}.")
     for name in asked:
         if name not in OPTIONS or (name == "db" and scheme != "unix"):
             raise UsageError(
-                f"The URL of the Redis server has an option {excerpt(name)}; the options are"
+                f"The URL of the Redis server has the unknown option {excerpt(name)}. The options are"
                 f" {', '.join(OPTIONS[1:])} for rediss://, and db for unix://."
             )
     files = [one for name in OPTIONS[1:] for one in asked.get(name, [])] + [ca] * bool(ca)
     if files and scheme != "rediss":
-        raise UsageError("A CA or a certificate is for a server with TLS; its URL begins with rediss://.")
+        raise UsageError("A CA or a certificate needs a server with TLS: its URL must begin with rediss://.")
     for file in files:
         if not file or not Path(file).is_file():
             raise UsageError(f"There is no file {file} for TLS.")
     if not all(number.isdecimal() for number in asked.get("db", [])):
-        raise UsageError("The db of the URL of the Redis server is a number.")
+        raise UsageError("The db in the URL of the Redis server must be a number.")
     secrets = tuple(
         form
         for one in (parts.username, parts.password)
@@ -191,13 +190,11 @@ def checked_prefix(prefix: str) -> str:
     """A prefix of keys. Raises UsageError."""
     if PREFIX.match(prefix):
         return prefix
-    raise UsageError(
-        f"The prefix {excerpt(prefix)} cannot be used; it is 1 to 64 letters, digits and . _ : - ."
-    )
+    raise UsageError(f"The prefix {excerpt(prefix)} is invalid. Use 1 to 64 letters, digits and . _ : -")
 
 
 def needed(*more: str) -> None:
-    """Raises UsageError where the packages of the extra are not installed."""
+    """Raise UsageError if the packages of the extra are not installed."""
     for name in ("redis", "msgpack", *more):
         if find_spec(name) is None:
             raise UsageError(f"Redis needs {name}, which is not installed: {install_extra('redis')}.")
@@ -207,8 +204,9 @@ def needed(*more: str) -> None:
 
 
 def async_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.asyncio.Redis:
-    """A client that opens connections when it needs them. It repeats no command by itself: the server may
-    have done what it did not answer. ``read`` is the deadline of an answer. Close it (``aclose``)."""
+    """A client that connects when needed. It never repeats a command by itself, because the server may have
+    run the command without answering. ``read`` is the deadline of an answer, in seconds. Close it
+    (``aclose``)."""
     from redis.asyncio import Redis
 
     client: redis.asyncio.Redis = Redis.from_url(url.full, **async_options(url, read))
@@ -216,7 +214,7 @@ def async_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.asyncio.Red
 
 
 def async_options(url: RedisUrl, read: float) -> dict[str, Any]:
-    """The options of such a client, or of its pool of connections."""
+    """The options of an asynchronous client or of its connection pool."""
     from redis.asyncio.retry import Retry
     from redis.backoff import NoBackoff
 
@@ -224,7 +222,7 @@ def async_options(url: RedisUrl, read: float) -> dict[str, Any]:
 
 
 def sync_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.Redis:
-    """The same for code that is not asynchronous. Safe to use in several threads."""
+    """A synchronous client like ``async_client``. Safe to use in several threads."""
     from redis import Redis
     from redis.backoff import NoBackoff
     from redis.retry import Retry
@@ -235,8 +233,8 @@ def sync_client(url: RedisUrl, read: float = READ_SECONDS) -> redis.Redis:
 
 @asynccontextmanager
 async def connected(url: RedisUrl) -> AsyncIterator[redis.asyncio.Redis]:
-    """A client of a server that was looked at (``check``), closed at the end. What goes wrong with the
-    server is a ServerError."""
+    """A client of a checked server (``check``), closed at the end. Errors of the server become
+    ServerError."""
     client = async_client(url)
     try:
         with told(url):
@@ -248,16 +246,16 @@ async def connected(url: RedisUrl) -> AsyncIterator[redis.asyncio.Redis]:
 
 
 async def check(client: redis.asyncio.Redis) -> None:
-    """Raises ServerError for a server that will not do: too old, or a cluster."""
+    """Raise ServerError if the server cannot be used: too old, or a cluster."""
     with _asking():
         _look_at(await client.info("server"))
     task = asyncio.current_task()
-    if task is not None and task.cancelling():  # redis-py loses it while it connects
+    if task is not None and task.cancelling():  # redis-py loses a cancellation while it connects
         raise asyncio.CancelledError
 
 
 def check_sync(client: redis.Redis) -> None:
-    """The same for a client that is not asynchronous."""
+    """Like ``check``, for a synchronous client."""
     with _asking():
         _look_at(client.info("server"))
 
@@ -269,24 +267,24 @@ def _asking() -> Iterator[None]:
 
     try:
         yield
-    except NoPermissionError:  # an ACL may forbid the question
+    except NoPermissionError:  # an ACL may forbid INFO
         pass
     except Lost as error:
         if re.search("closed|reset|while (reading|writing)|[Bb]roken pipe", str(error)):
-            raise _Unfit("it hangs up at once; if it wants TLS, write rediss://") from None
+            raise _Unfit("it closes the connection at once; if it needs TLS, write rediss://") from None
         raise
 
 
 def _look_at(info: dict[str, Any]) -> None:
     version = str(info.get("redis_version", "0"))
     if info.get("redis_mode") == "cluster":
-        raise _Unfit("it is a cluster, and only a single server will do")
+        raise _Unfit("it is a cluster; quoth needs a single server")
     if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
-        raise _Unfit(f"it is Redis {excerpt(version)}, and {'.'.join(map(str, OLDEST))} is the oldest")
+        raise _Unfit(f"it is Redis {excerpt(version)}; quoth needs {'.'.join(map(str, OLDEST))} or newer")
 
 
 class _Unfit(Exception):
-    """A server that answers but will not do."""
+    """A server that answers but cannot be used."""
 
 
 async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
@@ -298,19 +296,19 @@ async def cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
 
 
 def clock_offset(client: redis.Redis) -> float:
-    """How many seconds the server's clock is ahead of ours; ``time.time()`` plus it is the server's time."""
+    """The server's clock minus ours, in seconds: add it to ``time.time()`` to get the server's time."""
     before = time.time()
     told: Any = client.time()
     seconds, micros = told
     return float(seconds + micros / 1e6 - (before + time.time()) / 2)
 
 
-# How it fails
+# Errors
 
 
 @contextmanager
 def told(url: RedisUrl) -> Iterator[None]:
-    """Turns what a server or the way to it does wrong into ServerError; our own mistakes stay as they are."""
+    """Turn errors of the server and of the network into ServerError. Defects of quoth stay as they are."""
     from redis.exceptions import RedisError
 
     try:
@@ -320,12 +318,12 @@ def told(url: RedisUrl) -> Iterator[None]:
 
 
 def trouble(error: BaseException, url: RedisUrl) -> ServerError:
-    """What is wrong, as an error whose ``why`` is the reason alone."""
+    """The error as ServerError, whose ``why`` is only the reason."""
     return ServerError(f"The Redis at {url.shown} cannot be used", _why(error, url))
 
 
 def sentence_of(error: BaseException, url: RedisUrl) -> str:
-    """What is wrong, in a sentence for people and models, without a secret."""
+    """The error as a sentence for people and models, without secrets."""
     return str(trouble(error, url))
 
 
@@ -335,11 +333,13 @@ def _why(error: BaseException, url: RedisUrl) -> str:
     said = f"{getattr(error, 'status_code', None) or ''} {error}".strip()
     if not said or isinstance(error, TimeoutError):
         said = f"{type(error).__name__} {said}"
-    # redis-py wraps what the system says, and not always with all its words.
+    # redis-py wraps the system's message, sometimes without its words.
     inner = error.__cause__ or error.__context__
     for words in (said, f"{inner or ''}", f"{type(error).__name__}"):
         for pattern, meaning in MEANINGS:
             if match := re.search(pattern, words):
                 hint = ", or not with TLS" if meaning == SILENT and url.shown.startswith("rediss") else ""
                 return match.expand(meaning) + hint
-    return "it refuses" if url.betrayed_by(said) else excerpt(SENT.without(said), 120).rstrip(".")
+    return (
+        "it refuses the connection" if url.betrayed_by(said) else excerpt(SENT.without(said), 120).rstrip(".")
+    )

@@ -1,8 +1,5 @@
-"""The tools of a catalogue as a ToolTable, kept up to date while somebody uses them.
-
-Knows catalogues and tables. It must not know how a call is sent to a worker (``Deliver`` does that), nor when
-a run may take up another table.
-"""
+"""The tools of a catalog as a ToolTable, kept up to date while it is used. ``Deliver`` sends calls to
+workers."""
 
 from __future__ import annotations
 
@@ -29,21 +26,21 @@ from quoth.tools.errors import (
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.tool import entry_tool
 
-PATIENCE: Final = 40.0  # seconds beyond a tool's own timeout: another worker may take the call over
-RELOAD_SECONDS: Final = 5.0  # a turn waits so long for a catalogue that is known to be old
+PATIENCE: Final = 40.0  # seconds added to a tool's own timeout, for another worker to take the call over
+RELOAD_SECONDS: Final = 5.0  # how long a turn waits for a newer catalog when its own is stale
 TO_CALL: Final = 'To call the tools of a catalog: Agent(tools=ToolOptions(remote="redis://…")).'
 T = TypeVar("T")
 
 
-# Has a call made by a worker, and returns its value (tools/remote/sender.py). The text is the schema hash of
-# the catalogue from which the caller knows the tool.
+# Runs a call on a worker and returns its value (tools/remote/sender.py). The text is the schema hash of the
+# catalog that the caller uses.
 Deliver = Callable[[CognitiveTool, Call, ToolContext, str], Awaitable[Any]]
 
 
 class RemoteToolTable(ToolTable):
-    """The tools of one version of a catalogue. Their bodies deliver the call; all else is that of a table
-    whose tools are here. ``catalog_hash`` is the catalogue's own hash of its tools. Without ``deliver`` the
-    tools can be read, and a call of one is an error."""
+    """The tools of one version of a catalog. Their bodies deliver the call; otherwise the table is like a
+    local one. ``catalog_hash`` is the catalog's own hash of its tools. Without ``deliver`` the tools can be
+    read but not called."""
 
     def __init__(
         self, payload: Mapping[str, Any], deliver: Deliver | None = None, *, name: str = "sg"
@@ -70,7 +67,7 @@ class RemoteToolTable(ToolTable):
 
     @classmethod
     async def load(cls, url: RedisUrl, key: Key, prefix: str, deliver: Deliver) -> Self:
-        """The table of the current catalogue. Raises UsageError where none is published, and StoreError."""
+        """The table of the current catalog. Raises UsageError if none is published, and StoreError."""
         async with connected(url) as redis:
             payload = await _current(redis, url, key, prefix)
         return cls(payload, deliver, name=prefix)
@@ -83,16 +80,16 @@ async def _current(redis: Any, url: RedisUrl, key: Key, prefix: str) -> Mapping[
     payload = await load_catalog(redis, key=key, prefix=prefix)
     if payload is None:
         raise UsageError(
-            f"No worker has published tools at {url.shown} under the prefix {prefix}; start one there:"
-            " quoth worker --tools FILE --redis URL"
+            f"No worker has published tools at {url.shown} under the prefix {prefix}. Start one: quoth worker"
+            " --tools FILE --redis URL"
         )
     return payload
 
 
 class LiveCatalog:
-    """The catalogue that an agent uses. ``table`` is the last one that was read; a background task, which
-    ``watch`` starts, puts a newer one in its place. What goes wrong then is in ``trouble``, and the last
-    table stays. ``send`` delivers the calls; ``refused`` is told of each catalogue that is not believed."""
+    """The catalog that an agent uses. ``table`` is the last table read; a background task, started by
+    ``watch``, replaces it by newer ones. If that fails, ``trouble`` says why and the last table stays.
+    ``send`` delivers the calls; ``refused`` is called with the reason for each rejected catalog."""
 
     def __init__(
         self,
@@ -122,8 +119,8 @@ class LiveCatalog:
             raise
 
     async def newest(self) -> RemoteToolTable:
-        """The newest table that is known. One that a worker has called old is read anew first, if the server
-        answers soon enough."""
+        """The newest known table. If a worker has reported it as stale, it is read again first, for at most
+        RELOAD_SECONDS."""
         self.watch()
         if self._stale:
             with contextlib.suppress(QuothError, TimeoutError):
@@ -133,14 +130,14 @@ class LiveCatalog:
         return self.table
 
     def watch(self) -> None:
-        """Begin to listen for newer catalogues, if nobody does."""
+        """Start to listen for newer catalogs, unless that is running already."""
         loop = asyncio.get_running_loop()
         if self._task is None or self._task.done() or self._task.get_loop() is not loop:
             self._task = loop.create_task(self._follow())
 
     async def _follow(self) -> None:
         async for payload in followed(self.url, self._key, self._prefix, self._in_trouble):
-            if payload is not None:  # what is withdrawn for a moment is still offered
+            if payload is not None:  # a catalog missing for a moment stays in use
                 await self._take(payload)
 
     def _in_trouble(self, error: QuothError | None) -> None:
@@ -154,12 +151,12 @@ class LiveCatalog:
             return
         build = partial(RemoteToolTable, payload, self._deliver, name=self._prefix)
         try:
-            self.table = await asyncio.to_thread(build)  # a large one takes its time
-        except QuothError as error:  # signed, but by a version of quoth that knows other tools
+            self.table = await asyncio.to_thread(build)  # a large table takes time
+        except QuothError as error:  # signed, but by an incompatible version of quoth
             self._in_trouble(error)
 
     async def aclose(self) -> None:
-        """Listen no more, and let the way to the workers go."""
+        """Stop listening, and close the connection to the workers."""
         task, self._task = self._task, None
         if close := getattr(self._send, "aclose", None):
             await close()
@@ -168,7 +165,7 @@ class LiveCatalog:
 
 
 def _at_once(work: Awaitable[T]) -> T:
-    """The result of a coroutine for code that is not asynchronous, whether or not a loop runs around it."""
+    """The result of a coroutine, for synchronous code, whether or not an event loop is running."""
 
     async def done() -> T:
         return await work
@@ -178,8 +175,9 @@ def _at_once(work: Awaitable[T]) -> T:
 
 
 def merged(here: ToolTable, remote: ToolTable, kept: Collection[str] = ()) -> ToolTable:
-    """A table of the tools that are here and of remote ones; those in ``kept`` only from here. Raises
-    DuplicateToolError for a name that both have, and UsageError for a name in ``kept`` that is not here."""
+    """A table of the local and the remote tools. For names in ``kept`` the local tool is used. Raises
+    DuplicateToolError if both have any other name, and UsageError if a name in ``kept`` is not a local
+    tool."""
     for name in kept:
         if name not in here:
             raise UsageError(no_such("tool", name, here.names(), "The tools here are", " here to keep"))
@@ -189,8 +187,8 @@ def merged(here: ToolTable, remote: ToolTable, kept: Collection[str] = ()) -> To
         name = here.get(both[0]).name
         other = f", --without {name} leaves it out" if here.get(name).ships else ""
         raise DuplicateToolError(
-            f"There is a tool {name} here, and a tool {name} in the catalogue {taken[0].remote}:"
-            f" --local {name} keeps the one that is here{other}."
+            f"Both this agent and the catalog {taken[0].remote} have a tool {name}:"
+            f" --local {name} keeps the local one{other}."
         )
     table = ToolTable((*here, *taken))
     table.permit({name: users for name, users in remote.permissions.items() if name not in stays})

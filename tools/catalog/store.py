@@ -1,7 +1,7 @@
-"""The catalogue in Redis: published by one script, loaded, and watched.
+"""The catalog in Redis: publishing by one script, loading and watching.
 
-Knows the names of its keys and what happens to them; what is in a catalogue is payload.py's. A client is
-given to it, and redis' errors are the caller's (connection.py has words for them).
+The content of a catalog is in payload.py. Functions take an open client; the caller handles errors of redis
+(connection.py has messages for them).
 """
 
 from __future__ import annotations
@@ -32,14 +32,15 @@ from quoth.tools.registry.tool import entry_tool
 from quoth.tools.text import one_line
 
 PREFIX: Final = "sg"
-LOOKS: Final = 5  # at a pointer whose blob is not there: the next one may be just coming
+LOOKS: Final = 5  # at a pointer whose blob is missing, because a new version may be being published
 BETWEEN_LOOKS: Final = 0.05
-LISTEN_SECONDS: Final = 10.0  # without a message; then it looks itself, for one may have been missed
+LISTEN_SECONDS: Final = 10.0  # without a message; then it checks itself, because a message can be lost
 RETRY_SECONDS: Final = 1.0
 DECODES: Final = "A catalog is bytes, and this client decodes answers: open it with decode_responses=False."
 
-# Blob, pointer, pruning and message at once. A publisher that was overtaken changes nothing, unless the
-# pointer names a version that was never given out (Redis has lost the counter). Answers the current version.
+# Writes blob and pointer, prunes, and sends the message in one step. If a newer version was published
+# meanwhile, nothing changes, unless the pointer names a version that was never assigned (Redis has lost the
+# counter). Returns the current version.
 PUBLISH: Final = """
 local counter, pointer, versions = KEYS[1], KEYS[2], KEYS[3]
 local mine, blob, message, channel, stem = ARGV[1], ARGV[2], ARGV[4], ARGV[5], ARGV[6]
@@ -68,7 +69,7 @@ return number
 
 
 def stem(prefix: str) -> str:
-    """How the keys of a catalogue begin."""
+    """The prefix of a catalog's version keys."""
     return f"{prefix}:tools:catalog:"
 
 
@@ -84,8 +85,8 @@ async def publish_catalog(
     key: Key | None = None,
     prefix: str = PREFIX,
 ) -> tuple[int, str]:
-    """Publish the tools as a new version, and keep so many versions, the new one among them. Returns its
-    number and hash. Whoever took a number later and was quicker stays current."""
+    """Publish the tools as a new version and keep the last ``keep`` versions. Returns the number and hash of
+    the new version. If a publisher with a higher number finished first, its version stays current."""
     if key is None:
         key = read_key(key_path())
     payload = build_catalog_payload(registry)
@@ -100,9 +101,9 @@ async def publish_catalog(
 
 
 async def load_catalog(redis: Any, *, key: Key | None = None, prefix: str = PREFIX) -> dict[str, Any] | None:
-    """The current catalogue ``{tools, permissions, schema_hash, version}``; None if none is published, or
-    the one that is named stays away. Raises CatalogError for one that cannot be believed, and UsageError for
-    a client with ``decode_responses=True``."""
+    """The current catalog ``{tools, permissions, schema_hash, version}``; None if none is published or its
+    blob is missing. Raises CatalogError if it is not authentic, and UsageError for a client with
+    ``decode_responses=True``."""
     if key is None:
         key = read_key(key_path())
     for look in range(LOOKS):
@@ -126,15 +127,15 @@ def _names(named: bytes | None) -> bool:
 
 
 async def load_version(redis: Any, version: int, *, key: Key, prefix: str = PREFIX) -> dict[str, Any] | None:
-    """One version of the catalogue, or None if it is not there (any more). Raises CatalogError."""
+    """One version of the catalog, or None if it does not exist or is pruned. Raises CatalogError."""
     blob = await redis.getrange(
         f"{stem(prefix)}v{version}", 0, MAX_BLOB
-    )  # no more than is needed to refuse it
+    )  # only as much as needed to refuse it
     return unseal(blob, key, prefix, version) if blob else None
 
 
 async def kept_versions(redis: Any, *, prefix: str = PREFIX) -> list[int]:
-    """The versions that are kept, the newest first."""
+    """The versions that are kept, newest first."""
     return [int(one) for one in await redis.zrevrange(f"{stem(prefix)}versions", 0, -1) if _names(one)]
 
 
@@ -144,10 +145,11 @@ async def followed(
     prefix: str = PREFIX,
     trouble: Callable[[StoreError | None], None] = lambda error: None,
 ) -> AsyncGenerator[dict[str, Any] | None, None]:
-    """The current catalogue, and then each that takes its place; None while there is none. Looks at each
-    message, after each reconnect, and from time to time, for a message may be missed; nothing of a message is
-    believed. Goes on for ever: ``trouble`` is told when the server is lost or a catalogue is refused, and
-    with None when all is well again."""
+    """Yield the current catalog and then each new one; None while there is none. Never ends.
+
+    It checks after each message, after each reconnect, and from time to time, because a message can be lost.
+    The content of a message is not used. ``trouble`` is called with an error if the server is lost or a
+    catalog is refused, and with None when it works again."""
     seen: dict[str, Any] | None = {}
     found: dict[str, Any] | None = None
     refused: CatalogError | None = None
@@ -181,15 +183,14 @@ async def followed(
 
 
 async def _mark(redis: Any, prefix: str) -> tuple[Any, Any]:
-    """What is another as soon as the catalogue is: the pointer, and the signature that ends its blob."""
+    """A mark that changes whenever the catalog changes: the pointer and the signature at the end of its
+    blob."""
     named = await redis.get(f"{stem(prefix)}current")
     end = await redis.getrange(f"{stem(prefix)}v{named.decode()}", -SIGNATURE, -1) if _names(named) else b""
     return named, end
 
 
-# What is different between two catalogues, as a person reads it.
-#
-# Pure: knows entries; it must not know where the catalogues come from.
+# The differences between two catalogs, as a person reads them.
 
 
 Entry = dict[str, Any]
@@ -199,8 +200,8 @@ WIDEST = 100
 
 @dataclass(frozen=True)
 class CatalogDiff:
-    """Tools that came, that went, that show themselves otherwise, as (before, after), and that only have
-    other code; each sorted by name."""
+    """Tools that were added, were removed, changed as shown to a model (before, after), or changed only their
+    code; each list is sorted by name."""
 
     added: tuple[Entry, ...]
     removed: tuple[Entry, ...]
@@ -211,7 +212,7 @@ class CatalogDiff:
         return any(self.names().values())
 
     def names(self) -> dict[str, list[str]]:
-        """The names of each kind, as JSON data."""
+        """The names of the tools in each list, as JSON data."""
         after = [after for _, after in self.changed]
         kinds = {"added": self.added, "removed": self.removed, "changed": after, "code": self.code}
         return {what: [one["name"] for one in entries] for what, entries in kinds.items()}
@@ -227,7 +228,7 @@ class CatalogDiff:
         return one_line("; ".join(told), 10 * WIDEST) or "the same tools"
 
     def lines(self) -> Iterator[str]:
-        """A line for each tool, and for one that changed a line for each thing that is another."""
+        """A line for each tool, and for a changed tool a line for each difference."""
         for one in self.added:
             yield f"+ {signature(one)}"
         for one in self.removed:
@@ -236,7 +237,7 @@ class CatalogDiff:
             yield f"~ {after['name']}"
             yield from (f"    {line}" for line in _differences(before, after))
         if self.code:
-            yield f"Only the code is another of {', '.join(one['name'] for one in self.code)}."
+            yield f"Only the code changed: {', '.join(one['name'] for one in self.code)}."
 
 
 def changes(before: Sequence[Entry], after: Sequence[Entry]) -> CatalogDiff:
@@ -256,7 +257,7 @@ def signature(entry: Entry) -> str:
 
 
 def never(*_: Any) -> None:
-    """The body of a tool that is looked at and not called."""
+    """The body of a tool that is only shown."""
     raise AssertionError("it is not called")
 
 

@@ -134,7 +134,7 @@ def test_the_key_itself_is_never_shown(tmp_path: Path, state: Path) -> None:
     assert json.loads(told.out) == {"path": str(state / "catalog.key"), "name": named[1]}
     assert secret not in made.out + shown.out + told.out
     again = quoth("catalog", "key", "new", cwd=tmp_path)
-    assert again.err == f"quoth: There is a key at {state / 'catalog.key'} already; it is not overwritten.\n"
+    assert again.err == f"quoth: There is already a key at {state / 'catalog.key'}; it was not overwritten.\n"
     assert quoth("catalog", "key", "new", "--key", "other.key", cwd=tmp_path).code == 0
     assert (tmp_path / "other.key").exists()
 
@@ -145,7 +145,7 @@ def test_whoever_has_another_key_is_not_believed(shop: Shop) -> None:
     refused = shop.catalog("show", "--key", "other.key")
     assert refused.code == 1
     assert re.fullmatch(
-        rf"quoth: The catalogue v1 of {shop.prefix} in Redis is refused: {IT_IS_SIGNED_WITH_THE}"
+        rf"quoth: The catalog v1 of {shop.prefix} in Redis was refused: {IT_IS_SIGNED_WITH_THE}"
         rf" [0-9a-f]{{8}}, {AND_THE_KEY_HERE_IS} [0-9a-f]{{8}}\.\n",
         refused.err,
     )
@@ -154,17 +154,17 @@ def test_whoever_has_another_key_is_not_believed(shop: Shop) -> None:
 WRONG = {
     ("publish",): "There is nothing to publish; name a file of tools with --tools FILE.",
     ("publish", "--tools", "none.hy"): f"{THERE_IS_NO_FILE} none.hy.",
-    ("show", "--prefix", "a b"): "The prefix a b cannot be used; it is 1 to 64 letters, digits and . _ : - .",
+    ("show", "--prefix", "a b"): "The prefix a b is invalid. Use 1 to 64 letters, digits and . _ : -",
     ("show", "--redis", "redis://h?x=1"): (
-        "The URL of the Redis server has an option x; the options are ssl_ca_certs, ssl_certfile,"
+        "The URL of the Redis server has the unknown option x. The options are ssl_ca_certs, ssl_certfile,"
         " ssl_keyfile for rediss://, and db for unix://."
     ),
     ("show", "--redis", "redis://:hush@h"): (
         f"{A_PASSWORD_ON_THE_COMMAND}; set QUOTH_REDIS to the"
-        " whole URL, or write @FILE for a file that holds it and only you may read."
+        " whole URL, or write @FILE, a file with the URL that only you may read."
     ),
     ("show", "--redis-ca", "ca.pem"): (
-        "A CA or a certificate is for a server with TLS; its URL begins with rediss://."
+        "A CA or a certificate needs a server with TLS: its URL must begin with rediss://."
     ),
 }
 
@@ -192,4 +192,7 @@ def test_no_password_is_printed(tmp_path: Path) -> None:
     with pretended_redis({"INFO": "-ERR hush-hush is not known"}) as url:
         env = {"QUOTH_REDIS": url.replace("://", "://ann:hush-hush@")}
         said = quoth("catalog", "show", cwd=tmp_path, env=env)
-    assert (said.code, said.err) == (1, f"quoth: {THE_REDIS_AT} {url} {CANNOT_BE_USED}: it refuses.\n")
+    assert (said.code, said.err) == (
+        1,
+        f"quoth: {THE_REDIS_AT} {url} {CANNOT_BE_USED}: it refuses the connection.\n",
+    )

@@ -57,8 +57,8 @@ def test_commands_name_both_of_two_tools_with_one_name(
     said = quoth("tools", "--tools", "here.hy", *shop, cwd=tmp_path)
     assert (said.code, said.err) == (
         2,
-        f"quoth: There is a tool count-fruit here, and a tool count-fruit in the catalogue {far.prefix}:"
-        " --local count-fruit keeps the one that is here.\n",
+        f"quoth: Both this agent and the catalog {far.prefix} have a tool count-fruit:"
+        " --local count-fruit keeps the local one.\n",
     )
     said = quoth("call", "(count-fruit)", "--tools", "here.hy", "--local", "count-fruit", *shop, cwd=tmp_path)
     assert said.out == "7\n"
@@ -85,7 +85,7 @@ def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: P
         first = ("run", "Hello.", "--model", "scripted:talk.txt", "--session", "s1", *words)
         said = quoth(*first, cwd=tmp_path)
         assert said.err == (
-            f"quoth: The Redis at {url} cannot be used: it wants a user or password, and the URL has none.\n"
+            f"quoth: The Redis at {url} cannot be used: it needs a user or password, but the URL has none.\n"
         )
         assert quoth(*first, cwd=tmp_path, env={"QUOTH_REDIS": full}).out == "Hello.\n"
         assert quoth("resume", "s1", "And?", cwd=tmp_path, env={"QUOTH_REDIS": full}).out == "Welcome.\n"
@@ -102,7 +102,7 @@ def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: P
         (
             ["--remote", "redis://ann:hush@127.0.0.1"],
             f"{A_PASSWORD_ON_THE_COMMAND}; set QUOTH_REDIS to the"
-            " whole URL, or write @FILE for a file that holds it and only you may read.",
+            " whole URL, or write @FILE, a file with the URL that only you may read.",
         ),
         (
             ["--remote", "redis://127.0.0.1:1"],
@@ -110,7 +110,7 @@ def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: P
         ),
         (
             ["--remote", "redis://127.0.0.1:1", "--key", "none"],
-            "There is no key at none; make one with quoth catalog key new, or copy it from the machine that"
+            "There is no key at none. Make one (quoth catalog key new), or copy it from the machine that"
             " has it.",
         ),
     ],
@@ -155,9 +155,9 @@ def test_who_approves_a_remote_call_reads_that_a_worker_makes_it_with_its_own_fi
     assert asked.code == 3
     one = quoth("pending", cwd=tmp_path).out
     assert one.splitlines()[0].endswith('  (weed :path "bed/b.txt")')
-    assert f"{IT_WRITES_FILES}; a worker of {far.prefix} makes this call; :path was" in one
+    assert f"{IT_WRITES_FILES}; a worker of {far.prefix} runs this call; :path was" in one
     assert one.splitlines()[1].endswith("; touches bed/b.txt")
     plan = quoth("eval", '(weed "a.txt")', "--dry-run", *shop, cwd=tmp_path).out
-    assert f"; ask: {IT_WRITES_FILES}; a worker of {far.prefix} makes this call; :writes" in plan
+    assert f"; ask: {IT_WRITES_FILES}; a worker of {far.prefix} runs this call; :writes" in plan
     page = quoth("tools", "weed", *shop, cwd=tmp_path).out
     assert f"made by      a worker of {far.prefix}\n" in page

@@ -135,7 +135,7 @@ UNUSABLE = f"{THE_REDIS_AT} {GONE} {CANNOT_BE_USED}: {NO_SERVER_ANSWERS_THERE}"
             ["pending"],
             "redis://ann:hunter2@127.0.0.1",
             f"{A_PASSWORD_ON_THE_COMMAND}; set QUOTH_SHARED to the"
-            " whole URL, or write @FILE for a file that holds it and only you may read.",
+            " whole URL, or write @FILE, a file with the URL that only you may read.",
         ),
     ],
 )
@@ -150,6 +150,6 @@ def test_what_cannot_be_shared_is_told(
 def test_without_the_key_nothing_is_shared(machines: tuple[Machine, Machine], tmp_path: Path) -> None:
     (tmp_path / "key").unlink()
     assert machines[0].types("pending").err == (
-        f"quoth: There is no key at {tmp_path / 'key'}; make one with quoth catalog key new, or copy it from"
+        f"quoth: There is no key at {tmp_path / 'key'}. Make one (quoth catalog key new), or copy it from"
         " the machine that has it.\n"
     )

@@ -67,7 +67,7 @@ def test_tools_that_came_and_went() -> None:
 
 def test_code_alone_is_told_apart() -> None:
     made = changes(entries(), [{**entries()[0], "version": "another"}])
-    assert list(made.lines()) == ["Only the code is another of pears."]
+    assert list(made.lines()) == ["Only the code changed: pears."]
     assert made.summary() == "1 with other code: pears"
 
 

@@ -15,7 +15,6 @@ from sentences import (
     A_PASSWORD_ON_THE_COMMAND,
     CANNOT_BE_READ,
     CANNOT_BE_USED,
-    CANNOT_BE_WRITTEN,
     NO_SERVER_ANSWERS_THERE,
     THE_CONNECTION_WAS_LOST,
     THE_REDIS_AT,
@@ -39,14 +38,14 @@ from quoth.tools.errors import StoreError, UsageError
 
 FORMS = "redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss://… with TLS, or unix:///PATH"
 UNREAD = (
-    f"The URL of the Redis server cannot be read; it is {FORMS}; write %40 for an @ in the password, %2F for"
-    " a /, %3A for a :, %23 for a #, %3F for a ?."
+    f"The URL of the Redis server cannot be read. Write {FORMS}; in the password write %40 for @, %2F"
+    " for /, %3A for :, %23 for #, %3F for ?."
 )
-OPTIONS = "the options are ssl_ca_certs, ssl_certfile, ssl_keyfile for rediss://, and db for unix://."
+OPTIONS = "The options are ssl_ca_certs, ssl_certfile, ssl_keyfile for rediss://, and db for unix://."
 REFUSED = {
-    "http://h": f"The URL of a Redis server is {FORMS}, not http://.",
-    "rdis://ann:hush@h": f"The URL of a Redis server is {FORMS}, not rdis://. Did you mean redis?",
-    "127.0.0.1:6379": f"The URL of a Redis server is {FORMS}, not a text without ://.",
+    "http://h": f"The URL of a Redis server must be {FORMS}, not http://.",
+    "rdis://ann:hush@h": f"The URL of a Redis server must be {FORMS}, not rdis://. Did you mean redis?",
+    "127.0.0.1:6379": f"The URL of a Redis server must be {FORMS}, not a text without ://.",
     "redis://": UNREAD,
     "redis:///1": UNREAD,
     "redis://ann:hu/sh@h": UNREAD,
@@ -59,18 +58,18 @@ REFUSED = {
     "redis://h/1/2": UNREAD,
     "unix://h/s": UNREAD,
     "unix://": UNREAD,
-    "redis://h?protocol=3": f"The URL of the Redis server has an option protocol; {OPTIONS}",
-    "redis://h?password=hush": f"The URL of the Redis server has an option password; {OPTIONS}",
-    "redis://h?db=1": f"The URL of the Redis server has an option db; {OPTIONS}",
-    "unix:///s?db=one": "The db of the URL of the Redis server is a number.",
+    "redis://h?protocol=3": f"The URL of the Redis server has the unknown option protocol. {OPTIONS}",
+    "redis://h?password=hush": f"The URL of the Redis server has the unknown option password. {OPTIONS}",
+    "redis://h?db=1": f"The URL of the Redis server has the unknown option db. {OPTIONS}",
+    "unix:///s?db=one": "The db in the URL of the Redis server must be a number.",
     "rediss://h?ssl_ca_certs=none.pem": f"{THERE_IS_NO_FILE} none.pem for TLS.",
     "redis://h?ssl_ca_certs=none.pem": (
-        "A CA or a certificate is for a server with TLS; its URL begins with rediss://."
+        "A CA or a certificate needs a server with TLS: its URL must begin with rediss://."
     ),
 }
 TYPED = (
     f"{A_PASSWORD_ON_THE_COMMAND}; set QUOTH_REDIS to the whole"
-    " URL, or write @FILE for a file that holds it and only you may read."
+    " URL, or write @FILE, a file with the URL that only you may read."
 )
 
 
@@ -83,33 +82,33 @@ SAID = {
     "its user or password is wrong": {
         "AUTH": "-WRONGPASS invalid username-password pair or user is disabled."
     },
-    "the URL has a password, and the server wants none": {
+    "the URL has a password, but the server does not use one": {
         "AUTH": "-ERR AUTH <password> called without any password configured for the default user. Are you"
         " sure your configuration is correct?"
     },
-    "it wants a user or password, and the URL has none": {"INFO": "-NOAUTH Authentication required."},
-    "it is Redis 5.0.14, and 6.2 is the oldest": {"INFO": bulk("redis_version:5.0.14")},
-    "it is Redis 6.0.9, and 6.2 is the oldest": {"INFO": bulk("redis_version:6.0.9")},
-    "it is a cluster, and only a single server will do": {
+    "it needs a user or password, but the URL has none": {"INFO": "-NOAUTH Authentication required."},
+    "it is Redis 5.0.14; quoth needs 6.2 or newer": {"INFO": bulk("redis_version:5.0.14")},
+    "it is Redis 6.0.9; quoth needs 6.2 or newer": {"INFO": bulk("redis_version:6.0.9")},
+    "it is a cluster; quoth needs a single server": {
         "INFO": bulk("redis_version:7.4.1\r\nredis_mode:cluster")
     },
     "it is still loading its data": {"INFO": "-LOADING Redis is loading the dataset in memory"},
-    "it has no connection left": {"INFO": "-ERR max number of clients reached"},
-    "it hangs up at once; if it wants TLS, write rediss://": {"INFO": ""},
+    "it has no free connection": {"INFO": "-ERR max number of clients reached"},
+    "it closes the connection at once; if it needs TLS, write rediss://": {"INFO": ""},
     THE_CONNECTION_WAS_LOST: {"SET": ""},
-    "what answers there is no Redis": {"INFO": "HTTP/1.1 400 Bad Request"},
-    f"it is a replica, which {CANNOT_BE_WRITTEN}; name the primary": {
+    "the server there is not Redis": {"INFO": "HTTP/1.1 400 Bad Request"},
+    "it is a read-only replica; give the URL of the primary": {
         "SET": "-READONLY You can't write against a read only replica."
     },
     "its memory is full (maxmemory)": {"SET": "-OOM command not allowed when used memory > 'maxmemory'."},
-    "somebody has put something else in the place of a key of quoth's": {
+    "another program has stored a value of another type under a key of quoth": {
         "SET": "-WRONGTYPE Operation against a key holding the wrong kind of value"
     },
     "it cannot write to its disk": {
         "SET": "-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist."
     },
     "ERR it says something new": {"SET": "-ERR it says something new."},
-    "it refuses": {"SET": "-ERR it says something new of hush-hush"},
+    "it refuses the connection": {"SET": "-ERR it says something new of hush-hush"},
 }
 
 
@@ -154,7 +153,7 @@ def test_without_a_url_it_says_where_one_may_stand() -> None:
         redis_url(None)
     assert (
         str(refused.value)
-        == f"No Redis server is named: give its URL as an option, or set QUOTH_REDIS to {FORMS}."
+        == f"No Redis server is given. Give its URL as an option, or set QUOTH_REDIS to {FORMS}."
     )
 
 
@@ -174,7 +173,9 @@ def test_a_file_with_the_url_is_for_its_owner_alone(tmp_path: Path) -> None:
     path.chmod(0o640)
     with pytest.raises(UsageError) as refused:
         redis_url(f"@{path}")
-    assert str(refused.value) == f"Others may read or write {path}, which holds a URL; type chmod 600 {path}."
+    assert str(refused.value) == (
+        f"Other users may read or write {path}, which contains a URL. Run: chmod 600 {path}"
+    )
     path.chmod(0o600)
     assert redis_url(f"@{path}").full == "redis://ann:hush-hush@h:1/2"
     with pytest.raises(UsageError) as refused:
@@ -196,7 +197,7 @@ def test_a_url_is_shown_without_its_secrets() -> None:
 
 @pytest.mark.parametrize("prefix", ["", "a b", "é", "-a", "a\n", "a" * 65, "a*"])
 def test_a_prefix_is_a_word(prefix: str) -> None:
-    with pytest.raises(UsageError, match="it is 1 to 64 letters, digits and"):
+    with pytest.raises(UsageError, match="Use 1 to 64 letters, digits and"):
         checked_prefix(prefix)
     assert checked_prefix("my.app:1_x-2") == "my.app:1_x-2"
 
@@ -266,11 +267,12 @@ def test_a_server_with_tls(tmp_path: Path) -> None:
         try_it_at_once(redis_url(f"rediss://localhost:{port}", ca=ca))
         refuses(
             redis_url(f"rediss://localhost:{port}"),
-            "its certificate is signed by nobody trusted here; name the file of its CA with --redis-ca FILE",
+            "its certificate is not signed by a trusted CA; give the file of its CA: --redis-ca FILE",
         )
         refuses(redis_url(f"rediss://127.0.0.1:{port}", ca=ca), "its certificate is for another host")
         refuses(
-            redis_url(f"redis://localhost:{port}"), "it hangs up at once; if it wants TLS, write rediss://"
+            redis_url(f"redis://localhost:{port}"),
+            "it closes the connection at once; if it needs TLS, write rediss://",
         )
 
 
@@ -282,10 +284,10 @@ def test_what_an_acl_forbids(redis: str) -> None:
         mine = sync_client(url)
         check_sync(mine)  # it may not ask INFO, which is no reason to refuse the server
         for command, said in (
-            (("SET", "sg:a", "1"), "its user may not use the command set there (ACL)"),
+            (("SET", "sg:a", "1"), "its user may not use the command set (ACL)"),
             (
                 ("GET", "other"),
-                "its user may not use these keys or channels; an ACL needs ~PREFIX:* and &PREFIX:*",
+                "its user may not use these keys or channels; the ACL must allow ~PREFIX:* and &PREFIX:*",
             ),
         ):
             with pytest.raises(StoreError) as refused, told(url):

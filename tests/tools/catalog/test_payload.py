@@ -19,7 +19,7 @@ from quoth.tools.catalog.payload import KIND, MAX_BLOB, CatalogError, Key, seal,
 from quoth.tools.registry.table import ToolTable
 
 OURS, THEIRS = Key(b"o" * 32), Key(b"t" * 32)
-REFUSED = "The catalogue v7 of sg in Redis is refused: "
+REFUSED = "The catalog v7 of sg in Redis was refused: "
 
 
 def a_table() -> ToolTable:
@@ -74,15 +74,15 @@ FOREIGN: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     ),
     "a version before": (
         lambda blob: seal(build_catalog_payload(a_table()), OURS, "sg", 6),
-        "its signature does not fit: it was altered, or signed for another version or prefix",
+        "its signature is wrong: it was altered, or signed for another version or prefix",
     ),
     "another prefix": (
         lambda blob: seal(build_catalog_payload(a_table()), OURS, "sh", 7),
-        "its signature does not fit: it was altered, or signed for another version or prefix",
+        "its signature is wrong: it was altered, or signed for another version or prefix",
     ),
     "another description": (
         lambda blob: blob.replace(b"A tool for", b"Obey this:"),
-        "its signature does not fit: it was altered, or signed for another version or prefix",
+        "its signature is wrong: it was altered, or signed for another version or prefix",
     ),
     "a key that speaks": (
         lambda blob: msgpack.packb({"key": "obey me!", "signature": bytes(32)}),
@@ -128,22 +128,22 @@ WRONG = {
     "its tools a map": ({"tools": {}}, "its tools are not a list of entries with names"),
     "an entry that is a text": ({"tools": ["pears"]}, "its tools are not a list of entries with names"),
     "a name that is a number": ({"tools": [{"name": 1}]}, "its tools are not a list of entries with names"),
-    "a tool twice": ({"tools": [*ENTRIES, ENTRIES[0]]}, "the tool pears stands in it twice"),
-    "a tool less": ({"tools": ENTRIES[:1]}, "its hash is not that of its tools"),
-    "another hash": ({"schema_hash": "0" * 64}, "its hash is not that of its tools"),
-    "a hash that is a number": ({"schema_hash": 0}, "its hash is not that of its tools"),
-    "no permissions": ({"permissions": {}}, "its permissions are not those of its tools"),
-    "permissions that are a list": ({"permissions": []}, "its permissions are not those of its tools"),
-    "bytes": ({"tools": [{"name": "pears", "more": b"1"}]}, "it holds what is no plain data"),
+    "a tool twice": ({"tools": [*ENTRIES, ENTRIES[0]]}, "the tool pears is given twice"),
+    "a tool less": ({"tools": ENTRIES[:1]}, "its hash does not match its tools"),
+    "another hash": ({"schema_hash": "0" * 64}, "its hash does not match its tools"),
+    "a hash that is a number": ({"schema_hash": 0}, "its hash does not match its tools"),
+    "no permissions": ({"permissions": {}}, "its permissions do not match its tools"),
+    "permissions that are a list": ({"permissions": []}, "its permissions do not match its tools"),
+    "bytes": ({"tools": [{"name": "pears", "more": b"1"}]}, "it contains a value that is not plain data"),
     "a time": (
         {"tools": [{"name": "pears", "more": msgpack.Timestamp(1)}]},
-        "it holds what is no plain data",
+        "it contains a value that is not plain data",
     ),
     "another type": (
         {"tools": [{"name": "pears", "more": msgpack.ExtType(5, b"1")}]},
-        "it holds what is no plain data",
+        "it contains a value that is not plain data",
     ),
-    "a number as a key": ({"tools": [{"name": "pears", 1: 1}]}, "it holds what is no plain data"),
+    "a number as a key": ({"tools": [{"name": "pears", 1: 1}]}, "it contains a value that is not plain data"),
 }
 
 
@@ -178,13 +178,13 @@ def test_data_too_deep_to_read_is_refused() -> None:
     deep = b"\x91" * 5000 + b"\xc0"
     whole = msgpack.packb({**build_catalog_payload(a_table()), "key": OURS.name, "signature": bytes(32)})
     body = whole.replace(msgpack.packb("tools") + b"\x92", msgpack.packb("tools") + deep)[:-32]
-    with pytest.raises(CatalogError, match="it holds what is no plain data"):
+    with pytest.raises(CatalogError, match="it contains a value that is not plain data"):
         unsealed(body + OURS.sign(KIND, b"sg\0" + b"7\0" + body))
 
 
 def test_lengths_that_lie_take_no_room() -> None:
     lie = b"\xdd" + struct.pack("!I", 2**31) + b"\xc0" * 40
-    with pytest.raises(CatalogError, match="it holds what is no plain data"):
+    with pytest.raises(CatalogError, match="it contains a value that is not plain data"):
         unsealed(lie + OURS.sign(KIND, b"sg\0" + b"7\0" + lie))
 
 
@@ -193,5 +193,5 @@ def test_no_catalogue_over_16_mb_is_published(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(CatalogError) as refused:
         seal(build_catalog_payload(a_table()), OURS, "sg", 7)
     said = str(refused.value)
-    assert said.startswith("The catalogue of 2 tools cannot be published: it has ")
-    assert said.endswith(" bytes, and 100 are the most.")
+    assert said.startswith("The catalog of 2 tools cannot be published: it has ")
+    assert said.endswith(" bytes; the maximum is 100.")

@@ -88,8 +88,8 @@ def test_a_name_that_both_have_is_refused_unless_one_is_kept_here(redis: str) ->
     far = FarTools(redis, fruit(), tool("probe"))
     here = table_of(tool("count-fruit"))
     assert complaint(DuplicateToolError, lambda: merged(here, far.catalog.table)) == (
-        f"There is a tool count-fruit here, and a tool count-fruit in the catalogue {far.prefix}:"
-        " --local count-fruit keeps the one that is here."
+        f"Both this agent and the catalog {far.prefix} have a tool count-fruit:"
+        " --local count-fruit keeps the local one."
     )
     table = merged(here, far.catalog.table, ["Count_Fruit"])
     assert [(one.name, one.remote) for one in table] == [("count-fruit", ""), ("probe", far.prefix)]
@@ -162,8 +162,8 @@ def test_without_a_catalogue_or_a_server_it_is_said_what_is_missing(redis: str, 
         return lambda: asyncio.run(load)
 
     assert complaint(UsageError, opened(redis)) == (
-        f"No worker has published tools at {redis} under the prefix nobody; start one there:"
-        " quoth worker --tools FILE --redis URL"
+        f"No worker has published tools at {redis} under the prefix nobody. Start one: quoth worker"
+        " --tools FILE --redis URL"
     )
     nowhere = f"unix://{tmp_path}/none"
     assert complaint(ServerError, opened(nowhere)) == (

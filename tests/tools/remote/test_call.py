@@ -497,7 +497,7 @@ async def test_redis_refuses_the_caller(machines: Machines) -> None:
     machines.sender = machines.new_sender()
     result = await machines.call("(probe)")
     assert result.status == "error"
-    assert result.message.endswith(f"{CANNOT_BE_USED}: its user may not use the command evalsha there (ACL).")
+    assert result.message.endswith(f"{CANNOT_BE_USED}: its user may not use the command evalsha (ACL).")
     assert "hush" not in str(machines.raised)
 
 
