@@ -1,7 +1,6 @@
-"""Where the arguments of one call come from, as a person who decides about it is told.
+"""The origins of a call's arguments, for the person who decides about the call.
 
-It knows forms, secrets and the Origins of a session; it must not know questions, rules or terminals. No
-secret stands in what it returns. Of a huge argument only so much is looked up as a person would read.
+The result contains no secrets. Of a huge argument, only as much is looked up as a person would read.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.values import encodable
 from quoth.tools.text import short
 
-LOOKED_UP = 100  # values of one argument, and links in it
-NAMED = 3  # of those with one origin; the others are counted
+LOOKED_UP = 100  # maximum number of values, and of links, looked up in one argument
+NAMED = 3  # values named for each origin; the others are only counted
 VALUE_CHARS, WORDS_CHARS = 60, 120
 
 
 def origins_of_arguments(
     tool: CognitiveTool, call: Call, args: Mapping[str, Any], origins: Origins
 ) -> tuple[ArgumentOrigin, ...]:
-    """Where each argument that was given comes from, item by item where a list or dictionary has several
-    origins; and each link inside a text that is not known itself. What needs no origin, such as an empty text
-    or ``True``, is left out. ``args`` are all arguments, as JSON data."""
+    """The origin of each given argument, item by item if a list or dictionary has several origins; also the
+    origin of each link inside a text of unknown origin. Values without an origin, such as an empty text or
+    ``True``, are left out. ``args`` are all arguments, as JSON data."""
     hide = Redactor(call.form, tool.params, by_looks=False)
     secret = {param.name for param in tool.params if param.secret}
     defaults = {param.name: param.default for param in tool.params if not param.required}
@@ -42,7 +41,7 @@ def origins_of_arguments(
     told = []
     for name, given in call.form.args.items():
         value = args.get(name, given)
-        # The tool's own default stands in the form where it is a path that leads elsewhere.
+        # The form contains the tool's own default if that is a path that leads elsewhere.
         if name == PERMISSION or getattr(value, "written", value) == defaults.get(name):
             continue
         for (kind, words), values in _parts(value, lambda one: origins.find(one, call)):
@@ -55,8 +54,8 @@ def origins_of_arguments(
 def origins_of_plan(
     table: ToolTable, call: Call, shapes: Sequence[Mapping[str, Any]], origins: Origins
 ) -> tuple[ArgumentOrigin, ...]:
-    """The same of the calls that a dry run found in the program of ``call``, as far as their arguments are
-    known: the dry run has put into them what it has read."""
+    """Like ``origins_of_arguments``, for the calls that a dry run found in the program of ``call``. Only
+    arguments known to the dry run are included; it has inserted the values it read."""
     told = []
     for shape in shapes:
         args = {name: pattern["is"] for name, pattern in shape["args"].items() if "is" in pattern}
@@ -66,11 +65,11 @@ def origins_of_plan(
     return tuple(told)
 
 
-_Words = tuple[str, str]  # the kind of an origin, and itself in words
+_Words = tuple[str, str]  # the kind of an origin, and the origin in words
 
 
 def _parts(value: Any, find: Callable[[Any], ValueOrigin]) -> Iterator[tuple[_Words, list[Any]]]:
-    """The origins of an argument, each with the values in it that have it; none where all of it has."""
+    """The origins of an argument, each with its values in the argument; no values if all of them have it."""
     items: dict[_Words, list[Any]] = {}
     inside: dict[_Words, dict[str, None]] = {}
     found = leaves(value)

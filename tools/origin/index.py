@@ -1,10 +1,9 @@
-"""Remembers what a session has seen: the person's words, the fields of results, and texts. It tells where a
-value comes from.
+"""Records the person's words, the fields of results, and the texts of a session, to find the origin of a
+value.
 
-It is fed by the session, in the order of the events, and must not know events, the tool table and effects.
-Adding is cheap: what was added is digested at the first look-up that comes after. Memory is bounded: the
-oldest goes first, and what was dropped is told by a weaker origin, never by a stronger one.
-"""
+The session adds entries in the order of its events. Adding is cheap: entries are indexed at the next look-up.
+Memory is bounded: the oldest entries are dropped first. A dropped value then has a weaker origin, never a
+stronger one."""
 
 from __future__ import annotations
 
@@ -27,12 +26,12 @@ from quoth.tools.registry.param_types import WorkspacePath
 
 MAX_TEXT: Final = 8_000_000  # characters of all texts together
 MAX_FIELDS: Final = 100_000  # values of fields
-MAX_BARRED: Final = 100_000  # values that never become fields; with more, nothing becomes a field any more
+MAX_BARRED: Final = 100_000  # values that never become fields; beyond this, no value becomes a field
 LONGEST_FIELD: Final = 120  # characters; a longer leaf is a text
-_WAITING = 64  # what was added is digested at the latest when so much waits
-_PIECE = 3  # characters; of a number only whole words are an echo: 202 is no piece of 2024
-_JOINED = 8  # letters and digits; shorter values stand in many texts by chance
-_SEARCHED = 1_000_000_000  # characters of arguments, for all values of a result; the others count as echoes
+_WAITING = 64  # maximum number of entries waiting to be indexed
+_PIECE = 3  # characters; a number must be a whole word to be an echo: 202 is not part of 2024
+_JOINED = 8  # letters and digits; shorter values are in many texts by chance
+_SEARCHED = 1_000_000_000  # characters of arguments, for all values of a result; the rest are echoes
 _NO_LETTER = re.compile(r"[\W_]+")
 _LINE = re.compile(r"[\n\r\x0b\x0c\x85\u2028\u2029]")
 _CELLS = re.compile(r"""[\n\r\t,;:=|"'`<>()\[\]{}]+""")
@@ -41,23 +40,25 @@ FreeText = tuple[str, ...] | bool | None
 
 
 class OriginIndex:
-    """What one session has seen."""
+    """The values that one session has seen, with their origins."""
 
     def __init__(self, max_text: int = MAX_TEXT, max_fields: int = MAX_FIELDS) -> None:
         self._max_text, self._max_fields = max_text, max_fields
-        self._lock = RLock()  # bodies of tools, which may look a value up, run in threads
+        self._lock = RLock()  # tool bodies in threads may look up values
         self._waiting: list[Callable[[], None]] = []
         self._words: dict[str, WordIndex] = {}
         self._fields: dict[str, tuple[str, ...]] = {}
-        self._tools: dict[tuple[str, ...], tuple[str, ...]] = {}  # each once, for there are many fields
+        self._tools: dict[
+            tuple[str, ...], tuple[str, ...]
+        ] = {}  # each tuple once, because there are many fields
         self._texts: deque[_LowerText] = deque()
         self._text_chars = 0
         self._barred: set[str] = set()
         self._found: dict[tuple[str, str], ValueOrigin] = {}
 
     def say(self, text: Any, user: str = "") -> None:
-        """Add words of a person: a text, or a value leaf by leaf. For other users of the session they are the
-        text of somebody else."""
+        """Add a person's words: a text, or a value leaf by leaf. For other users of the session they count as
+        another person's text."""
         self._add(self._digest_words, text, user)
 
     def result(
@@ -69,23 +70,23 @@ class OriginIndex:
         name: str = "",
         user: str = "",
     ) -> None:
-        """Add the ok result of a call. ``free_text`` names the fields that are texts, True means all; where
-        it is None, long leaves are texts. A leaf that stands in ``args``, the arguments of the call, is only
-        an echo. ``name`` is what its texts are called: ``read-file mail.txt``."""
+        """Add the result of a call that ended ok. ``free_text`` names the fields that are texts; True means
+        all, None means long leaves. A leaf that is also in ``args``, the arguments of the call, is only an
+        echo. ``name`` is the name of its texts, such as ``read-file mail.txt``."""
         self._add(self._digest_result, tool, value, free_text, args, name or tool, user)
 
     def text(self, name: str, text: Any) -> None:
-        """Add a text that somebody else wrote, such as a file, a message or what a program returned."""
+        """Add a text by another author, such as a file, a message or the result of a program."""
         self._add(self._digest_text, name, text)
 
     def gave(self, args: Any, user: str = "") -> None:
-        """Say that a call that does more than read was given these arguments. What is not known now never
-        becomes a field: the call may have put it where a later result has it."""
+        """Record the arguments of a call that does more than read. A value of unknown origin in them never
+        becomes a field: the call may have stored it where a later result returns it."""
         self._add(self._digest_given, args, user)
 
     def find(self, value: Any, user: str = "") -> ValueOrigin:
-        """Where one text or number comes from, in a call of this user. A path is looked up as it was written,
-        too, for the person may have spelt it so."""
+        """The origin of one text or number in a call of this user. A path is also looked up as written,
+        because the person may have written it that way."""
         if isinstance(value, WorkspacePath) and value.written != value:
             both = [self.find(spelt, user) for spelt in (str(value), value.written)]
             return min(both, key=lambda origin: KINDS.index(origin.kind))
@@ -168,7 +169,7 @@ class OriginIndex:
         return words is not None and words.hold(key)
 
     def _text_with(self, key: str, user: str) -> str:
-        """The name of the oldest text in which a value stands: newer ones may repeat it."""
+        """The name of the oldest text that contains a value: newer ones may only repeat it."""
         for text in self._texts:
             if text.has(key):
                 return text.name
@@ -177,7 +178,7 @@ class OriginIndex:
 
 
 class _LowerText:
-    """A text in lower case. Its rows of blanks become single when a value of several words is looked for."""
+    """A text in lower case. Repeated blanks are reduced to one when a value of several words is looked up."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -192,7 +193,8 @@ class _LowerText:
 
 
 class _Echo:
-    """The arguments of a call: what a result repeats of them, decodes, cuts out or joins is no news."""
+    """The arguments of a call. A value that a result only repeats, decodes, cuts or joins from them is an
+    echo."""
 
     def __init__(self, args: Any) -> None:
         given = [leaf if isinstance(leaf, str) else spelling(leaf) for leaf in leaves(args)]
@@ -215,7 +217,7 @@ class _Echo:
 
 
 class _Parts:
-    """What a result consists of: its lines, and the leaves that are whole values of fields."""
+    """The parts of a result: its lines, and the leaves that are whole values of fields."""
 
     def __init__(self, value: Any, free_text: FreeText) -> None:
         self.lines: list[str] = []
@@ -246,13 +248,14 @@ class _Parts:
 
 
 def _is_short(text: str) -> bool:
-    """Whether a leaf is a field where its tool does not say which are texts: short, and on one line."""
+    """Whether a leaf is short and on one line: then it is a field, unless its tool says which leaves are
+    texts."""
     return len(text) <= LONGEST_FIELD and not _LINE.search(text)
 
 
 def _pieces(text: Any) -> Iterator[str]:
-    """What a tool can cut out of a text it was given: the links in it, what stands between lines, commas and
-    colons, and the words of a short one."""
+    """The pieces that a tool can cut out of a given text: its links, the parts between lines, commas and
+    colons, and the words of a short text."""
     for plain in {text, unquote(text)} if isinstance(text, str) else ():
         yield from (link.text for link in links(plain))
         yield from _CELLS.split(plain)

@@ -1,7 +1,4 @@
-"""The single texts and numbers inside a value, and the links in them.
-
-It knows the shapes of plain data, and nothing of where a value comes from.
-"""
+"""The single texts and numbers inside a value, and the links in them."""
 
 from __future__ import annotations
 
@@ -14,8 +11,8 @@ from quoth.tools.origin.spelling import spelling
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """The texts and numbers in a value. Texts of blanks, None, True and False are left out: they come from
-    nowhere. The key of a dictionary counts where it is a link, such as a mail address."""
+    """The texts and numbers in a value. Blank texts, None, True and False are left out: they have no origin.
+    The key of a dictionary is included if it is a link, such as a mail address."""
     if isinstance(value, str):
         if value.strip():
             yield value
@@ -33,14 +30,15 @@ def leaves(value: Any) -> Iterator[Any]:
         if spelling(value):
             yield value
     else:
-        from pydantic_core import to_jsonable_python  # here: only rules about objects of a class need it
+        from pydantic_core import to_jsonable_python  # imported here: rarely needed
 
         yield from leaves(to_jsonable_python(value, bytes_mode="base64", fallback=str))
 
 
 def links_of(value: Any, *, shown: bool = False) -> Iterator[Link]:
-    """The links inside all texts of a value, each once; where a mail program or a browser will have it
-    ``shown``, also those that only they see. A number is looked at as it is written."""
+    """The links inside all texts of a value, without duplicates. If a mail program or browser will show the
+    value (``shown``), the links that only such programs see are included. A number is read as it is
+    written."""
     seen = set()
     find = rendered if shown else links
     for leaf in leaves(value):

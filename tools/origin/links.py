@@ -1,9 +1,7 @@
 """Finds the links inside a text: addresses of web pages, mail addresses, hosts, account numbers and paths.
 
-It finds what a mail program or a browser would make a link of, also where the letters are foreign or escaped.
-It must not know where a link comes from, and it decides nothing. Names in code (``os.path``, ``main.py``) are
-no hosts, and dates, amounts and numbers of houses no accounts.
-"""
+It finds everything that a mail program or a browser would make a link, also with foreign or escaped letters.
+Names in code (``os.path``, ``main.py``) are not hosts; dates, amounts and house numbers are not accounts."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ LinkKind = Literal["url", "mail", "host", "account", "path"]
 
 @dataclass(frozen=True)
 class Link:
-    """A link as it stands in a text."""
+    """A link as written in a text."""
 
     kind: LinkKind
     text: str
@@ -31,7 +29,7 @@ class Link:
 _DOT = r"[.．。｡]"  # browsers read each as a dot
 _END = r"""\s<>"“”„«»`"""
 _CLOSE = r"""\s"'“”`<>|,;"""
-_LOCAL = r"""[^\s<>"“”„«»`(),;:@＠\[\]{}|\\]"""  # of the name before the @ of a mail address
+_LOCAL = r"""[^\s<>"“”„«»`(),;:@＠\[\]{}|\\]"""  # a character before the @ of a mail address
 _LABEL = r"[\w%-]"
 _HOST = rf"{_LABEL}+(?:{_DOT}{_LABEL}+)+"
 _LINK = re.compile(
@@ -64,7 +62,7 @@ _ANY_HOST = re.compile(
     """,
     re.VERBOSE,
 )
-_SLASHES = re.compile(rf"[/\\]{{2}}({_HOST})")  # also inside of a path: .//evil.example
+_SLASHES = re.compile(rf"[/\\]{{2}}({_HOST})")  # also inside a path: .//evil.example
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]|(?<=\\w)[\\t\\r\\n]+(?=\\w*:)")
 _ACCOUNT = re.compile(
     r"""
@@ -78,22 +76,22 @@ _ACCOUNT = re.compile(
     re.VERBOSE | re.IGNORECASE | re.ASCII,
 )
 _ENTITY = re.compile(r"&(?:gt|lt|quot|apos|nbsp|\#\w+);?.*\Z", re.DOTALL)
-_SIGN = re.compile(r"[@＠/\\．。｡]|\.\w|:\S")  # without one of these there is no link but an account
+_SIGN = re.compile(r"[@＠/\\．。｡]|\.\w|:\S")  # a text without one of these can contain only account numbers
 _BLANK = re.compile(r"\s")
 _IP = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
 _BEFORE_HOST = re.compile(r"\A(?:(?i:https?|wss?|ftp):|[A-Za-z][\w+.-]*:(?=[/\\]))?[/\\]*")
 _AFTER_HOST = re.compile("[:/?#]")
-_PATH = re.compile(r"[/\\?#]")  # browsers take a backslash for a slash
+_PATH = re.compile(r"[/\\?#]")  # browsers read a backslash as a slash
 _DIGITS = re.compile("[0-9]{4}|bc1", re.IGNORECASE)
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 
-# Names of the highest level that mail programs make a link of; others stand in code: os.path, list.append.
+# Top-level domains that mail programs make links of. Others are common in code: os.path, list.append.
 _TOP = """
     com net org edu gov mil biz info pro aero asia coop museum xxx app dev cloud online website shop xyz
     icu vip agency ltd inc llc io onion arpa example invalid internal cyou sbs cfd
     рф укр бел срб рус онлайн сайт 中国 中國 公司 网络 香港 台湾 한국
 """
-# These stand in code too, so that they are a host only with a path or a port behind them: ``evil.page/x``.
+# These are common in code, too. They are a host only if a path or a port follows: ``evil.page/x``.
 _WORDS = """
     bank blog cash center chat click club company credit date design digital download email finance fund group
     help home host ink int
@@ -114,7 +112,7 @@ _COUNTRIES = """
 TOP_LEVEL: Final = frozenset(_TOP.split())
 _IN_CODE_TOO = frozenset(_WORDS.split())
 _OF_COUNTRIES = frozenset(_COUNTRIES.split())
-# Names of files and of code that have the same letters as a country.
+# Country codes that are also endings of file names or names in code.
 _LIKE_FILES = "py js md rs sh pl pm ps cc so ml mk st la hs cs vb am do in is id to at"
 _FILES = frozenset(_LIKE_FILES.split())
 _OBJECTS = ("self", "cls", "this")  # self.bg is an attribute
@@ -127,8 +125,8 @@ def links(text: str) -> Iterator[Link]:
 
 
 def rendered(text: str) -> Iterator[Link]:
-    """The links inside a text that a mail program or a browser shows: those of its characters as they are, of
-    entities and escapes decoded, and each name of a host that a port or a path follows. Each once."""
+    """The links inside a text that a mail program or a browser shows: in the text as it is, with entities and
+    escapes decoded, and each host name followed by a port or a path. No duplicates."""
     found = list(links(text))
     taken = {host_of(link.text) for link in found if link.kind != "path"}
     plain = _INVISIBLE.sub("", html.unescape(text))
@@ -142,15 +140,15 @@ def rendered(text: str) -> Iterator[Link]:
 
 
 def host_of(link: str) -> str:
-    """The host that a link leads to, as far as it can be told; another link as it is."""
+    """The host that a link leads to; the link itself if it has no recognizable host."""
     bare = _PATH.split(_BEFORE_HOST.sub("", html.unescape(link)))[0].rstrip("@")
     named = unquote(bare.rpartition("@")[2]).rpartition("@")[2]
     return _AFTER_HOST.split(named)[0].rstrip(".").lower() or link
 
 
 def _before_at(found: Iterable[Link]) -> Iterator[Link]:
-    """Names of hosts before the @ of an address: some programs make a link of that part alone, where what is
-    behind it is no host."""
+    """Host names before the @ of an address: if the part after it is not a host, some programs make only the
+    part before it a link."""
     for link in found:
         user, at, _ = _PATH.split(_BEFORE_HOST.sub("", link.text))[0].rpartition("@")
         if at and link.kind == "url" and is_host(user):
@@ -158,7 +156,7 @@ def _before_at(found: Iterable[Link]) -> Iterator[Link]:
 
 
 def _named(text: str) -> Iterator[Link]:
-    """Names of hosts by what stands around them, whatever their last label."""
+    """Host names recognized by the characters around them, with any last label."""
     for found in _ANY_HOST.finditer(text):
         yield Link("host", _without_punctuation(found[0]))
     for found in _SLASHES.finditer(text):
@@ -167,19 +165,19 @@ def _named(text: str) -> Iterator[Link]:
 
 
 def spans(text: str) -> Iterator[tuple[LinkKind, int, int]]:
-    """Where links stand in a text, in order: kind, start and end."""
+    """The links in a text, in order: kind, start and end."""
     found = list(_with_signs(text))
     taken = [start for _, start, _ in found]
     for account in _ACCOUNT.finditer(text) if _DIGITS.search(text) else ():
         start, end = account.span()
-        nearest = bisect_left(taken, end) - 1  # the last link that begins before the account ends
+        nearest = bisect_left(taken, end) - 1  # last link that begins before the account ends
         if nearest < 0 or found[nearest][2] <= start:
             found.append(("account", start, end))
     return iter(sorted(found, key=itemgetter(1)))
 
 
 def _with_signs(text: str) -> Iterator[tuple[LinkKind, int, int]]:
-    """The links that a dot, a slash or an @ betrays. Only what stands around such a sign is looked at."""
+    """The links that contain a dot, a slash or an @. Only the text around such a sign is searched."""
     done = 0
     for sign in _SIGN.finditer(text):
         left = sign.start()
@@ -201,13 +199,13 @@ def _with_signs(text: str) -> Iterator[tuple[LinkKind, int, int]]:
 
 
 def _is_called(text: str, end: int) -> bool:
-    """Whether a name is a function that is called: ``log.info(x)``."""
+    """Whether a name is a function call: ``log.info(x)``."""
     return text.startswith("(", end) and text.endswith(".info", 0, end)
 
 
 def is_host(text: str) -> bool:
-    """Whether ``text`` is the name of a host and not of a file or of something in code. A name with a path
-    behind it counts by its name."""
+    """Whether ``text`` is the name of a host, not of a file or of something in code. A path behind the name
+    is ignored."""
     if text.startswith("["):
         return text.count(":") > 1
     cut = _AFTER_HOST.search(text)
@@ -231,7 +229,7 @@ def is_host(text: str) -> bool:
 
 
 def _without_punctuation(text: str) -> str:
-    """The link without what ends the sentence or closes the bracket around it."""
+    """The link without the punctuation after it: the end of a sentence or a closing bracket."""
     end = len(text)
     open_more = {close: text.count(opens) - text.count(close) for close, opens in _BRACKETS.items()}
     while end:

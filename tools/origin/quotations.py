@@ -1,8 +1,5 @@
-"""Texts that a model has read, and how the words of a call are looked for in them: without regard to case,
-spaces and escapes, and also word by word, so that another spelling of the same call is found too.
-
-It knows texts; it must not know events, calls and forms.
-"""
+"""Texts that a model has read, searched for the words of a call: ignoring case, spaces and escapes, and also
+word by word, to find another spelling of the same call."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ def _plain(text: str) -> str:
 
 
 def letters(text: str) -> str:
-    """The text without spaces, backslashes and what cannot be seen."""
+    """The text without spaces, backslashes and invisible characters."""
     return _SPACE.sub("", _plain(text))
 
 
@@ -43,9 +40,9 @@ def words(text: str) -> str:
 
 @dataclass(frozen=True)
 class ReadText:
-    """A text that a model was shown in event ``seq``; ``name`` is for people. ``said`` marks a message of a
-    chat: people ask for a call in words, so that only one that stands there letter by letter is a quotation.
-    """
+    """A text shown to a model in event ``seq``; ``name`` is its name for people. ``said`` marks a message of
+    a chat: people ask for a call in words, so a call is a quotation only if the message contains it letter by
+    letter."""
 
     seq: int
     name: str
@@ -61,8 +58,8 @@ class ReadText:
         return words(self.text)
 
     def quotes(self, typed: Iterable[str], folded: Iterable[str], rows: Iterable[str] = ()) -> bool:
-        """Whether one of the needles stands in it: of a message of a chat those that are ``typed``, of others
-        those that are ``folded``, or one of the ``rows`` of words."""
+        """Whether the text contains one of the needles: a ``typed`` one in a message of a chat; in any other
+        text a ``folded`` one, or one of the ``rows`` of words."""
         if self.said:
             return any(needle in self.close for needle in typed)
         return any(needle in self.close for needle in folded) or any(row in self.words for row in rows)

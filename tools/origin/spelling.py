@@ -1,9 +1,6 @@
-"""Normalises a value, so that two spellings of one value are equal: blanks, case, quotes around it, a full
-stop behind it, and numbers. What only looks alike stays different: homoglyphs, invisible characters,
-full-width letters, percent-encoding and punycode are other values.
-
-It knows characters, and nothing of links, sessions and calls.
-"""
+"""Normalizes a value, to make different spellings of it equal: blanks, case, quotes around it, a full stop
+after it, and numbers. Values that only look alike stay different: homoglyphs, invisible characters,
+full-width letters, percent-encoding and punycode."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import re
 from decimal import Decimal
 from typing import Final
 
-BLANKS: Final = " \t\n\r\f\v"  # others, such as a no-break space, are characters of the value
+BLANKS: Final = " \t\n\r\f\v"  # any other blank, such as a no-break space, is part of the value
 QUOTES: Final = (
     ('"', '"'),
     ("'", "'"),
@@ -25,14 +22,14 @@ QUOTES: Final = (
 )
 _ROWS = re.compile(r"[ \t\n\r\f\v]{2,}|[\t\n\r\f\v]")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]{0,39})(?:\.[0-9]{1,40})?")
-# An account number in groups of four: an IBAN, or the number of a card.
+# An account number in groups of four: an IBAN or a card number.
 _GROUPED = re.compile(r"[a-z]{2}[0-9]{2}(?: [a-z0-9]{4}){2,7}(?: [a-z0-9]{1,3})?|[0-9]{4}(?:[ -][0-9]{4}){3}")
-_PLAIN_DIGITS = 40  # longer numbers are compared by their digits in hexadecimal, or by their exponent
+_PLAIN_DIGITS = 40  # a longer number is compared by its hexadecimal digits or its exponent
 
 
 class _Folds(dict[int, int]):
-    """Letters in lower case, where the way back to upper case leads to the same letter: the Kelvin sign is
-    no k. Letters that were asked for are kept."""
+    """Letters in lower case, if the upper case of the result is the same letter: the Kelvin sign does not
+    become k. Results are cached."""
 
     def __missing__(self, code: int) -> int:
         char = chr(code)
@@ -45,13 +42,13 @@ _FOLDS = _Folds()
 
 
 def fold(text: str) -> str:
-    """The text in lower case; its length stays."""
+    """The text in lower case, with the same length."""
     return text.lower() if text.isascii() else text.translate(_FOLDS)
 
 
 def spelling(value: object) -> str:
-    """The normalised text of a value; ``50``, ``50.0`` and ``"50.00"`` give ``50``. Empty for a text of
-    blanks, None, True and False, which come from nowhere."""
+    """The normalized text of a value; ``50``, ``50.0`` and ``"50.00"`` give ``50``. Empty for a blank text,
+    None, True and False, which have no origin."""
     if isinstance(value, str):
         return _of_text(value)
     if value is None or isinstance(value, bool):
@@ -64,8 +61,8 @@ def spelling(value: object) -> str:
 
 
 def number(text: str) -> str:
-    """How a number is spelt in every value, ``""`` for a text that is none: ``50.00`` gives ``50``. A text
-    that begins with a zero, such as ``007``, is no number."""
+    """The normalized spelling of a number; ``""`` if the text is not a number. ``50.00`` gives ``50``. A text
+    that begins with a zero, such as ``007``, is not a number."""
     if not _NUMBER.fullmatch(text):
         return ""
     if "." in text:
@@ -74,7 +71,7 @@ def number(text: str) -> str:
 
 
 def ungrouped(text: str) -> str:
-    """An account number, folded, without the blanks between its groups; any other text as it is."""
+    """An account number without the blanks between its groups; any other text unchanged."""
     return re.sub("[ -]", "", text) if _GROUPED.fullmatch(text) else text
 
 
@@ -85,7 +82,7 @@ def _of_text(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """The text without full stops behind it and quotes around it, if anything is left: ``..`` is a path."""
+    """The text without full stops after it and quotes around it, unless nothing is left: ``..`` is a path."""
     for _ in range(4):
         inner = text.rstrip(".")
         if len(inner) > 2 and (inner[0], inner[-1]) in QUOTES:

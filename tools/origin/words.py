@@ -1,8 +1,5 @@
-"""Whether a value stands in a text as whole words. A link is one word: a part of an address, a path, a number
-or an account stands nowhere.
-
-It knows one text after another, and must not know who said it, sessions and calls.
-"""
+"""Whether a text contains a value as whole words. A link is one word: a part of an address, path, number or
+account does not count."""
 
 from __future__ import annotations
 
@@ -16,11 +13,11 @@ from quoth.tools.origin.links import spans
 from quoth.tools.origin.spelling import BLANKS, fold, number, spelling, ungrouped
 from quoth.tools.words import STOP_WORDS
 
-MAX_CHARS: Final = 1_000_000  # of all texts together; the oldest go first
-_SEARCHED = 5_000  # characters that are searched before the words of a value are looked up
-_TRIED = 200  # places in a text at which a value is compared
-_GROUPS = 40  # characters around a place in which an account in groups may stand
-_NEAR = 2_000  # characters around a place that are looked at for the word it is in
+MAX_CHARS: Final = 1_000_000  # of all texts together; the oldest are dropped first
+_SEARCHED = 5_000  # characters; with fewer in total, the texts themselves are searched first
+_TRIED = 200  # maximum number of positions in a text at which a value is compared
+_GROUPS = 40  # characters around a position that an account in groups may take
+_NEAR = 2_000  # characters around a position searched for the word it is in
 _AMOUNT = "$€£¥₹%"
 _SEPARATORS = r"""\s"“”„«»‹›<>()\[\]{},;|`—–…、。，；：？！「」『』（）【】《》"""
 _PHONE = re.compile(r"\+[0-9]+(?:[ -]\(?[0-9]+\)?){1,5}")
@@ -46,14 +43,14 @@ class WordIndex:
         self._clear()
 
     def _clear(self) -> None:
-        self._whole: set[str] = set()  # what was said alone, or between quotes
+        self._whole: set[str] = set()  # whole messages, and texts between quotes
         self._single: set[str] = set()  # single words in all their spellings
-        self._starts: dict[str, list[tuple[int, int]]] = {}  # where a word begins: text, offset
+        self._starts: dict[str, list[tuple[int, int]]] = {}  # starts of each word: text, offset
         self._ends: list[set[int]] = []
         self._normal: list[str] = []
 
     def add(self, text: str) -> None:
-        """Learn the words of a text; of one that is too long, those of its beginning."""
+        """Add the words of a text; if it is too long, only the words of its beginning."""
         text = text[: self._max]
         self._texts.append(text)
         self._chars += len(text)
@@ -67,7 +64,7 @@ class WordIndex:
             self._learn(text)
 
     def hold(self, key: str) -> bool:
-        """Whether the normalised value stands in one of the texts as whole words."""
+        """Whether one of the texts contains the normalized value as whole words."""
         if key in self._whole:
             return True
         if is_trivial(key):
@@ -75,7 +72,7 @@ class WordIndex:
         if key in self._single:
             return True
         if self._chars < _SEARCHED and not any(key in text for text in self._normal):
-            return False  # most are no words of the person, and to see this is cheap where little was said
+            return False  # most values are not the person's words, and this check is cheap
         words = list(tokens(key))
         if not words:
             return False
@@ -110,13 +107,13 @@ class WordIndex:
 
 
 def is_trivial(key: str) -> bool:
-    """Whether a value is a single character or a word that stands in every text, such as ``the``: these are
-    in nobody's words, unless someone said nothing else, or put them between quotes."""
+    """Whether a value is a single character or a very common word, such as ``the``. It counts as a person's
+    word only if it is a whole message or between quotes."""
     return len(key) < 2 or key in STOP_WORDS
 
 
 def tokens(text: str) -> Iterator[tuple[int, int]]:
-    """Where the words of a normalised text begin and end; a link is one word."""
+    """The start and end of each word of a normalized text; a link is one word."""
     at = 0
     for kind, start, end in spans(text):
         if _is_free(text, start, end, kind == "mail"):
@@ -136,7 +133,7 @@ def _plain(text: str, at: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_free(text: str, start: int, end: int, mail: bool) -> bool:
-    """Whether a link is no part of something longer: ``git@x.example:a``, ``user:word@x.example``."""
+    """Whether a link is not part of a longer word, such as ``git@x.example:a`` or ``user:word@x.example``."""
     before = text[start - 1] if start else " "
     if not (_SEPARATOR.match(before) or before in "='‘’*_~" or (mail and text[:start].endswith("mailto:"))):
         return False
@@ -147,7 +144,7 @@ def _is_free(text: str, start: int, end: int, mail: bool) -> bool:
 
 
 def spellings(word: str) -> Iterator[str]:
-    """One word of a text in the spellings of values: ``$50.00`` is 50, ``#general`` is general too."""
+    """The value spellings of one word of a text: ``$50.00`` gives 50, ``#general`` also gives general."""
     yield word
     if word.isalpha():
         return
@@ -164,9 +161,9 @@ def spellings(word: str) -> Iterator[str]:
 
 
 def stands(key: str, text: str, *, strict: bool = False) -> bool:
-    """Whether the normalised value stands as whole words in a text, which is in lower case and, for a value
-    of several words, has single blanks. The text is searched.
-    ``strict`` looks also for a trivial value, and takes one that is found too often for one that stands."""
+    """Whether a text contains the normalized value as whole words. The text must be in lower case and, for a
+    value of several words, have single blanks. With ``strict``, trivial values are searched for, too, and a
+    value found too often to check each position counts as contained."""
     key = key.lower()
     if is_trivial(key) and not strict:
         return False
@@ -176,7 +173,7 @@ def stands(key: str, text: str, *, strict: bool = False) -> bool:
     if key not in text:
         if not _ACCOUNT.fullmatch(key):
             return False
-        pattern = "[ -]?".join(re.findall(".{1,4}", key))  # it may stand there in groups of four
+        pattern = "[ -]?".join(re.findall(".{1,4}", key))  # the text may have it in groups of four
     words = list(tokens(key))
     if not words:
         return False
@@ -188,8 +185,8 @@ def stands(key: str, text: str, *, strict: bool = False) -> bool:
 
 
 def _is_whole(key: str, text: str, start: int, end: int, first: int, behind: int) -> bool:
-    """Whether what stands at a place is no part of a longer word; its own words begin at ``first``, and end
-    ``behind`` characters before its end."""
+    """Whether the text from ``start`` to ``end`` is not part of a longer word. Its own words begin at
+    ``first`` and end ``behind`` characters before its end."""
     left, right = max(0, start - _GROUPS), min(len(text), end + _GROUPS)
     while left > max(0, start - _NEAR) and not text[left - 1].isspace():
         left -= 1
