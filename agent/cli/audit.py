@@ -1,6 +1,4 @@
-"""The commands ``quoth audit`` and ``stats``: what was called in this workspace, and what was used.
-
-Knows options and output; the work is in tools/history."""
+"""The commands ``quoth audit`` and ``stats``: the calls of this workspace, and the tokens and money used."""
 
 from __future__ import annotations
 
@@ -51,14 +49,14 @@ class AuditOptions(Options):
 
 
 def audit(options: AuditOptions) -> int:
-    """Print the rows; or verify them, with exit code 1 if the trail was altered."""
+    """Print or verify the rows; the exit code is 1 if the trail was altered."""
     if options.verify not in (None, "verify"):
-        hint = did_you_mean(options.verify, ["verify"]) or " There is only: quoth audit verify."
-        raise UsageError(f"quoth audit does not know {options.verify}.{hint}")
+        hint = did_you_mean(options.verify, ["verify"]) or " The only action is: quoth audit verify."
+        raise UsageError(f"Unknown action of quoth audit: {options.verify}.{hint}")
     if options.verify:
         return _verify(options)
     if options.head:
-        raise UsageError("--head goes with quoth audit verify.")
+        raise UsageError("--head needs verify: quoth audit verify --head HASH")
     last, filters = _last(options.last), _filters(options)
     with open_store(options, lists=True) as store:
         trail = _trail(store)
@@ -68,7 +66,7 @@ def audit(options: AuditOptions) -> int:
 
 
 def _trail(store: Store | None) -> StoreAudit | None:
-    """The trail of the workspace, or None where nothing was ever called."""
+    """The trail of the workspace, or None if it has no store."""
     return None if store is None else StoreAudit(lambda: store)
 
 
@@ -101,7 +99,8 @@ def _last(text: str | None) -> int | None:
 
 
 def time_since(text: str) -> str:
-    """Return the time of ``--since`` in the format of the rows: UTC, ISO 8601. Raises UsageError."""
+    """Return the time of ``--since`` in the format of the rows: UTC, ISO 8601, milliseconds. Raises
+    UsageError."""
     now = datetime.now(UTC)
     ago = re.fullmatch(r"(\d{1,6})([smhdw])", text)
     try:
@@ -121,9 +120,9 @@ def time_since(text: str) -> str:
 
 
 def _line(row: dict[str, Any]) -> str:
-    """One row for a person: what was called and how it ended; below it, who said what of it."""
+    """One row for a person: the call and its status; below it the policy, rule, consent and message."""
     when = str(row["ts"])[:19].replace("T", " ")
-    what = row["form"] or (f"({row['tool']} …)" if row["tool"] else row["stage"])  # older rows hold no form
+    what = row["form"] or (f"({row['tool']} …)" if row["tool"] else row["stage"])  # older rows have no form
     ended = f"{row['status']:<9} {row['duration_ms']:>6} ms"
     first = f"{row['seq']:>5}  {when}  {ended}  {row['user']}  {row['session']}  {row['route']}  {what}"
     judges = ("policy", "rule", "guard", "gate")
@@ -133,7 +132,7 @@ def _line(row: dict[str, Any]) -> str:
     if row["consent"]:
         notes.append(f"consent: {row['consent']}")
     if row["repairs"]:
-        notes.append(f"mended: {row['repairs']}")
+        notes.append(f"repaired: {row['repairs']}")
     details = {**row["details"]}
     if (asked := details.pop("asked_ms", None)) is not None:
         notes.append(f"a person was asked for {asked / 1000:.0f} s")
@@ -153,11 +152,11 @@ def _verify(options: AuditOptions) -> int:
     filters = {"tool": options.tool, "status": options.status, "since": options.since, "last": options.last}
     for name, value in filters.items():
         if value is not None:
-            raise UsageError(f"quoth audit verify looks at every row; it takes no --{name}.")
+            raise UsageError(f"quoth audit verify checks every row; leave out --{name}.")
     head = (options.head or "").lower()
     if options.head is not None and not re.fullmatch(r"[0-9a-f]{8,64}", head):
         raise UsageError(
-            "--head takes a hash as quoth audit verify prints it, or at least its first 8 digits."
+            "--head must be a hash that quoth audit verify printed, or at least its first 8 digits."
         )
     with open_store(options, lists=True) as store:
         trail = _trail(store)
@@ -173,17 +172,17 @@ def _verify(options: AuditOptions) -> int:
         for fault in found.faults:
             print_line(str(fault))
         if found.ok:
-            print_line(f"{rows}, the chain is whole." + (f" Head: {found.head}" if found.head else ""))
+            print_line(f"{rows}, the chain is intact." + (f" Head: {found.head}" if found.head else ""))
         else:
             faults_found = number_of(len(found.faults), "fault")
-            complain(f"The audit trail is not as it was written: {faults_found} in {rows}.")
+            complain(f"The audit trail was changed after it was written: {faults_found} in {rows}.")
     return 0 if found.ok else 1
 
 
 BAR = 16  # cells of the longest bar: with it a row of a day has 80 columns
 BLOCKS = " ▏▎▍▌▋▊▉"
-TOOLS = 12  # as many are shown
-NAME = 40  # characters of the name of one, which a model may have made up
+TOOLS = 12  # tools shown
+NAME = 40  # characters shown of a tool's name, which a model may have invented
 
 
 class StatsOptions(Options):
@@ -218,7 +217,7 @@ def stats(options: StatsOptions) -> int:
 
 
 def _price() -> Price:
-    """Ask the price list; each model that it does not know is told as None."""
+    """Return a function from model and usage to US dollars; None for a model without a known price."""
     from quoth.agent.run.budget import cost_of
 
     def price(model: str, usage: Usage) -> float | None:
@@ -252,7 +251,7 @@ def _tools(tools: Sequence[tuple[str, Amounts]]) -> list[str]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines: the first column to the left, numbers to the right, the bar last."""
+    """Format rows as lines: first column left-aligned, numbers right-aligned, the bar last."""
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = []
     for first, *numbers, chart in rows:
@@ -262,6 +261,7 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def bar(part: int, whole: int, cells: int = BAR) -> str:
-    """A bar whose length is ``part`` of ``whole``, to an eighth of a cell; what is not nothing is seen."""
+    """A bar of length ``part / whole * cells``, to an eighth of a cell; at least one eighth if ``part`` >
+    0."""
     eighths = max(round(part * cells * 8 / whole), 1) if part and whole else 0
     return ("█" * (eighths // 8) + BLOCKS[eighths % 8]).rstrip()

@@ -1,7 +1,5 @@
-"""The commands ``quoth call``, ``eval`` and ``read``: calls and programs without a model, and replies.
-
-Knows their options and output; the work is in the door, the sandbox and the reader.
-"""
+"""The commands ``quoth call``, ``eval`` and ``read``: run calls and programs without a model; read
+replies."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ def read(options: ReadOptions) -> int:
     from quoth.tools.lisp.forms import canonical
 
     text = read_text(options.file)
-    # Without a dialect every spelling is read, and the tags of the tools that have one.
+    # Without a dialect, read every spelling, and the tags of tools that have one.
     dialect = TAGS if options.dialect is None else named_dialect(options.dialect)
     reading = dialect.read_text(text, tools_of(options))
     if options.json:
@@ -52,7 +50,7 @@ def read(options: ReadOptions) -> int:
         for found in reading.calls if not options.display else ():
             print_line(canonical(found.form))
             for repair in found.repairs:
-                complain(f"line {found.line}: mended: {repair}")
+                complain(f"line {found.line}: repaired: {repair}")
         for fault in reading.errors:
             complain(str(fault))
         told = {fault.line for fault in reading.errors}
@@ -60,13 +58,13 @@ def read(options: ReadOptions) -> int:
             if tag.line not in told:
                 complain(str(tag))
         if not reading.calls and not reading.errors and not options.display:
-            complain("There is no call in this text.")
+            complain("This text contains no call.")
     return USAGE if reading.errors else DONE
 
 
 MEMORY_DECIDES: Final = (
-    "No rule asks about anything in it. The permissions of memory blocks may still ask or deny:"
-    " quoth memory list shows them."
+    "No rule asks about a call in it. Permissions of memory blocks may still ask or deny;"
+    " to see them: quoth memory list"
 )
 
 
@@ -86,7 +84,7 @@ def evaluate(options: EvalOptions) -> int:
 
 
 def _dry_run(options: EvalOptions, program: str) -> int:
-    """Show what a program may call; in a session that was named, leave a request for the whole."""
+    """Show the calls that a program may run; with ``--session``, also ask for approval of all of them."""
 
     async def work(agent: AsyncAgent) -> int:
         result = await agent.eval(program, dry_run="pure" if options.pure else True)

@@ -445,13 +445,13 @@ def tell_what_waits(agent: AsyncAgent, options: Options, code: int = DONE) -> No
     """Print the commands that decide the waiting calls and resume the session, if any call waits; after a
     failure also the command that resumes what was broken off, if it is on record."""
     if code == FAILED and agent.runs.broken_off:
-        tell_next("To go on with it", options.typed("resume", agent.session))
+        tell_next("To continue it", options.typed("resume", agent.session))
         return
     if not agent.runs.waits:
         return
     waiting = agent.broker.requests(session=agent.session)
     own = [request for request in waiting if request.user == agent.user]
-    aim = "Then go on with" if own else "To go on with"
+    aim = "Then continue with" if own else "To continue"
     tell_next(aim, options.typed("resume", agent.session), requests=own, typed=options.typed)
 
 

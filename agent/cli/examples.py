@@ -1,7 +1,5 @@
-"""Examples for the help of each command: two lines that can be typed as they are.
-
-Knows no command; a test parses each line and sees that no command is without.
-"""
+"""Two examples for the help of each command, ready to type. A test parses each, and requires them of every
+command."""
 
 from __future__ import annotations
 

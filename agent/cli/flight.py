@@ -1,6 +1,6 @@
 """The command ``quoth fly``, and the decisions of ``quoth approve`` and ``deny`` about steps of a plan.
 
-Knows options and how flights are printed; the flight itself is in agent/flight/engine.py.
+The flight itself is in agent/flight/engine.py.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ if TYPE_CHECKING:
 
 PLANS = (".org", ".md", ".markdown")
 READ_CHARS = 300
-UNBEGUN = ("", "PLAN", "APPROVED", "DENIED")  # the words of steps that are shown what was decided
+UNBEGUN = ("", "PLAN", "APPROVED", "DENIED")  # the words that a decision replaces in a step
 
 
 def _name(text: str) -> str:
     if not text.strip():
-        raise argparse.ArgumentTypeError("the name of a step is needed")
+        raise argparse.ArgumentTypeError("expected the name of a step")
     return text
 
 
@@ -77,7 +77,7 @@ class FlyOptions(AgentOptions):
 
 
 def is_plan(argument: str) -> bool:
-    """Whether an argument of ``quoth approve`` or ``deny`` names a plan, not a request."""
+    """Whether an argument of ``quoth approve`` or ``deny`` is a plan rather than a request."""
     return argument.endswith(PLANS) or "/" in argument
 
 
@@ -94,7 +94,7 @@ def fly(options: FlyOptions) -> int:
     file = PlanFile(options.plan)
     with open_store(options) as store:
         begun = options if options.again else _as_begun(options, store, file)
-        if options.check or options.dry_run:  # what is looked at is nobody's flight
+        if options.check or options.dry_run:  # only look; start no flight
             own = _as_looked_at(options, begun)
             return _check(own, file) if options.check else _dry_run(own, file, store)
         return _fly(begun, file, store)
@@ -122,19 +122,19 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
         try:
             report = await fly_plan(agent.host, file, _wanted(options), agent.host.named)
         except asyncio.CancelledError:
-            tell_next("To go on", again)
+            tell_next("To continue", again)
             raise
-        except StoreError as error:  # the flight is broken off; what was done in it is on record
+        except StoreError as error:  # the flight stopped; its record has the results so far
             if options.json:
                 print_json({"status": "error", "message": str(error)})
             complain(str(error))
-            tell_next("To go on", again)
+            tell_next("To continue", again)
             return FAILED
         finally:
             look.stop()
         _show(options, agent, report, sent, look.spoken if is_terminal(results()) else ())
         if report.status == "interrupted":
-            tell_next("To go on", again)
+            tell_next("To continue", again)
         elif options.copy:
             _tell_first_steps(options)
         return EXIT_OF_RUN[report.status]
@@ -150,18 +150,20 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
 
 
 def _refuse_together(options: FlyOptions) -> None:
-    """Raise UsageError for options of which one would say nothing."""
+    """Raise UsageError for options that exclude each other."""
     looks = [word for word, given in (("--check", options.check), ("--dry-run", options.dry_run)) if given]
     given = {"--parallel": options.parallel, "--again": options.again, "--copy": options.copy}
     flies = [word for word, is_given in given.items() if is_given]
     if len(looks) > 1:
-        raise UsageError("--check and --dry-run are two ways to look at a plan; take one of them.")
+        raise UsageError("Use either --check or --dry-run, not both.")
     if looks and flies:
-        raise UsageError(f"{looks[0]} flies nothing, and {flies[0]} says how to fly; leave one out.")
+        raise UsageError(
+            f"{looks[0]} runs nothing, so {flies[0]} has no effect with it; leave one of them out."
+        )
 
 
 def _copied(plan: str) -> str:
-    """The path of a copy of the plan in a new folder, after saying where it is."""
+    """Copy the plan into a new folder, print where it is, and return its path. Raises UsageError."""
     import tempfile
     from pathlib import Path
 
@@ -173,20 +175,20 @@ def _copied(plan: str) -> str:
         copy.write_bytes(file.data)
     except OSError as error:
         raise UsageError(f"{plan} cannot be copied: {error.strerror}.") from None
-    complain(f"{plan} stays as it is; this flies a copy: {copy}")
+    complain(f"{plan} is left unchanged; quoth flies this copy: {copy}")
     return str(copy)
 
 
 def _tell_first_steps(options: FlyOptions) -> None:
-    """After the flight of a copy, the first one of most people: where the copy is, and what to type next."""
+    """After flying a copy, which is most people's first flight, print where it is and the next commands."""
     from quoth.tools.installing import own_command
 
     quoth = own_command()
     task = shlex.quote(FIRST_TASK)
-    complain(f"The copy, with its results: {options.plan}")
+    complain(f"The copy with its results: {options.plan}")
     tell_next("To get the examples", f"{quoth} new example")
-    tell_next("Then, a task in words", f"{quoth} run {task} --workspace shop")
-    tell_next("For a prompt", f"{quoth} --workspace shop")
+    tell_next("Then, to give a task in words", f"{quoth} run {task} --workspace shop")
+    tell_next("To start the REPL", f"{quoth} --workspace shop")
 
 
 def _wanted(options: FlyOptions) -> Wanted:
@@ -207,12 +209,12 @@ def _show(
     if report.status == "pending":
         waiting = agent.broker.requests(session=report.session)
         again = options.typed("fly", report.plan, *as_user(options.user))
-        tell_next("Then go on with", again, requests=waiting, typed=options.typed)
+        tell_next("Then continue with", again, requests=waiting, typed=options.typed)
 
 
 def _as_begun(options: OptionsT, store: Store | None, file: PlanFile) -> OptionsT:
-    """Where a flight of this plan has not ended, the options with those it was begun with, as ``quoth
-    resume`` has those of a session."""
+    """Add the options of the unfinished flight of this plan, if there is one, as ``quoth resume`` does for a
+    session."""
     from quoth.agent.flight.plan_file import flights, read_flight
     from quoth.agent.session.session import Session
     from quoth.tools.history.transcript import Transcript
@@ -227,13 +229,13 @@ def _as_begun(options: OptionsT, store: Store | None, file: PlanFile) -> Options
 
 
 def _as_looked_at(options: OptionsT, begun: Options) -> OptionsT:
-    """The options with the tools and the rules of a flight that has begun."""
+    """The options with the tools and rules of the begun flight."""
     kept = {name: vars(begun)[name] for name in ("tools", "policy", "gate", "gate_command")}
     return replace(options, **kept)
 
 
 def _as_given(options: Options) -> str:
-    """The options that the next command needs, too."""
+    """The options to repeat in the next command."""
     words = [f" --tools {shlex.quote(file)}" for file in options.tools]
     words += [f" --without {shlex.quote(name)}" for name in options.without]
     given = {"--policy": options.policy, "--gate": options.gate, "--gate-command": options.gate_command}
@@ -246,7 +248,7 @@ def _as_given(options: Options) -> str:
 
 
 def _check(options: FlyOptions, file: PlanFile) -> int:
-    """Say what is wrong with a plan; the exit code is 2 if anything is."""
+    """Print the faults of a plan; the exit code is 2 if it has any."""
     from quoth.agent.config.loading import load_config
     from quoth.agent.plan.check import check
 
@@ -258,7 +260,7 @@ def _check(options: FlyOptions, file: PlanFile) -> int:
         for fault in faults:
             print_line(str(fault))
         if not faults:
-            said = f"{options.plan}: {number_of(len(file.plan.steps), 'step')}, nothing is wrong"
+            said = f"{options.plan}: {number_of(len(file.plan.steps), 'step')}, no faults"
             print_line(f"{said}{chosen}.")
             for note in _readings(options, file):
                 complain(note)
@@ -268,7 +270,8 @@ def _check(options: FlyOptions, file: PlanFile) -> int:
 
 
 def _readings(options: FlyOptions, file: PlanFile) -> Iterator[str]:
-    """What blocks of lisp are read as, if that is not what stands there: they may be of another Lisp."""
+    """How blocks of lisp are read, where that differs from their text; they may be written in another
+    Lisp."""
     from quoth.agent.plan.check_forms import reading_of
 
     table = tools_of(options)
@@ -278,17 +281,17 @@ def _readings(options: FlyOptions, file: PlanFile) -> Iterator[str]:
 
 
 def _how_many(options: FlyOptions, file: PlanFile) -> str:
-    """How many steps are asked for by name. Raises UsageError for a name that is not there."""
+    """How many steps the options select, as a phrase. Raises UsageError for an unknown name."""
     if not (options.start or options.only or options.until):
         return ""
     from quoth.agent.flight.report import chosen_steps
 
     number = len(chosen_steps(file.plan, _wanted(options)))
-    return f"; {number} of them would be flown"
+    return f"; {number} of them would run"
 
 
 def _dry_run(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
-    """Show, step by step, which calls its forms would make, each with its verdict."""
+    """Print the calls that the forms of each step would run, each with its verdict."""
     from quoth.agent.flight.dry_run import dry_flight
 
     async def work(agent: AsyncAgent) -> int:
@@ -311,7 +314,7 @@ def _dry_lines(steps: list[dict[str, Any]]) -> list[str]:
         if step["tools"] is not None:
             lines.append(f"  ; a model may use: {', '.join(step['tools']) or 'no tool'}")
         if step["expect"]:
-            lines.append(f"  ; must be true: {step['expect']}")
+            lines.append(f"  ; expects: {step['expect']}")
             lines += [f"  {line}" for line in step["looks"].split("\n") if line]
     return lines
 
@@ -322,9 +325,9 @@ def _dry_lines(steps: list[dict[str, Any]]) -> list[str]:
 def decide_plan(
     options: Options, path: str, named: str | None, kind: Any, why: str = "", *, resumes: bool = False
 ) -> int:
-    """Record a decision about all steps of a plan as they are now, or about those of the part ``named``.
-    Write it into the file and print what it covers. ``kind`` is that of a Decision: "once" or "deny". Where
-    it is flown on at once, ``resumes``, what it covers is printed beside the results."""
+    """Record a decision about the steps of a plan, or of the part ``named``, in their present form. Write it
+    into the file and print the covered calls. ``kind`` is that of a Decision: "once" or "deny". With
+    ``resumes``, the flight continues at once, so print to stderr; stdout is for its results."""
     from quoth.agent.flight.approval import coverage, coverage_data, page, record
     from quoth.agent.flight.plan_file import FileEdit, PlanFile
     from quoth.agent.plan.check import check as faults_of
@@ -360,11 +363,9 @@ def decide_plan(
         for note in [*notes, *file.notes]:
             complain(note)
         if is_held(flight_lock(file.path)):
-            complain(f"{file.shown} is being flown; this counts for what has not begun yet.")
+            complain(f"A flight of {file.shown} is running; this applies to steps that have not started.")
         if kind != "deny" and not resumes:
-            complain(
-                "That holds for each flight, until a step, a tool in it or a file it replaces is changed."
-            )
+            complain("This applies to every flight until a step, a tool in it or a file it replaces changes.")
             tell_next("To fly it", own.typed("fly", path, also=_as_given(own)))
         return DONE
 
@@ -375,7 +376,7 @@ def decide_plan(
 
 
 def _changes(agent: AsyncAgent, covered: Coverage) -> list[FileDifference]:
-    """What the calls that an approval covers would change, as the files are now."""
+    """The changes that the covered calls would make to the present files."""
     from quoth.agent.terminal.question import differences
     from quoth.tools.call.call import new_call
     from quoth.tools.call.redaction import Redactor

@@ -1,6 +1,4 @@
-"""The commands ``quoth knowledge``: see and forget what was filed in the folder knowledge/.
-
-Knows their options and output; the work is in tools/knowledge."""
+"""The commands ``quoth knowledge``: list, show and forget entries of the folder knowledge/."""
 
 from __future__ import annotations
 
@@ -37,7 +35,7 @@ class KnowledgeForgetOptions(Options):
 
 
 def list_entries(options: KnowledgeListOptions) -> int:
-    """Print the entries, one a line; the exit code is 1 if a file cannot be read."""
+    """Print the entries, one per line; the exit code is 1 if a file cannot be read."""
     from quoth.tools.call.service_types import one_of
 
     if options.of_kind is not None:
@@ -47,14 +45,16 @@ def list_entries(options: KnowledgeListOptions) -> int:
     if options.json:
         print_json([_listed(path, one) for path, one in found])
     elif not found and not base.faults:
-        complain(f"There is no {options.of_kind}." if options.of_kind else "Nothing was filed here yet.")
+        complain(
+            f"No entry is a {options.of_kind}." if options.of_kind else "No entries were filed here yet."
+        )
     else:
         print_table([_row(one) for _, one in found])
     return FAILED if base.faults else DONE
 
 
 def show(options: KnowledgeShowOptions) -> int:
-    """Print the text of an entry; what else there is to say of it goes to stderr."""
+    """Print the text of an entry to stdout, and its kind, place and marks to stderr."""
     path, one = _named(knowledge_of(options), options.name)
     if options.json:
         print_json(_listed(path, one) | {"text": one.text})
@@ -70,12 +70,12 @@ def show(options: KnowledgeShowOptions) -> int:
 
 
 def forget(options: KnowledgeForgetOptions) -> int:
-    """Remove entries, after a person has confirmed it; the rest of their files stays as it is."""
+    """Remove entries from their files after a person confirms it; leave the rest of the files unchanged."""
     from quoth.agent.terminal.ask import confirmed
     from quoth.agent.terminal.input import is_inside
 
     if is_inside():
-        raise UsageError("A program that a tool runs cannot make the knowledge base forget.")
+        raise UsageError("A program that a tool runs cannot remove entries of the knowledge base.")
     base = knowledge_of(options)
     gone = list(dict.fromkeys(_named(base, name) for name in options.names))
     said = ", ".join(visible(one.name) for _, one in gone)
@@ -85,21 +85,23 @@ def forget(options: KnowledgeForgetOptions) -> int:
     for path, one in gone:
         try:
             if not base.forget(path, one):
-                raise UsageError(f"{path} was changed meanwhile: {one.name} is not in it as it was read.")
+                raise UsageError(
+                    f"{path} was changed in the meantime: it no longer contains {one.name} as it was read."
+                )
         except ToolError as error:
             raise UsageError(str(error)) from None
     if options.json:
         print_json({"forgotten": [_listed(path, one) for path, one in gone]})
         return DONE
     for path, one in gone:
-        print_line(f"Forgot {visible(one.name)}: it was removed from {path}.")
-    complain("Earlier conversations, and backups of the files, may still hold it.")
+        print_line(f"Removed {visible(one.name)} from {path}.")
+    complain("Earlier conversations and backups of the files may still contain it.")
     return DONE
 
 
 def _named(base: FileKnowledge, name: str) -> tuple[str, Stored]:
-    """The entry of that name, place or title. Raises UsageError that names the nearest, or all that have
-    that title."""
+    """The entry with that name, place or title. The UsageError for an unknown one names the nearest; the one
+    for a shared title lists the places."""
     every, wanted = base.entries(), " ".join(name.split()).casefold()
     by_name = [one for one in every if name in (one[1].name, f"{one[0]}:{one[1].row + 1}")]
     found = by_name or [one for one in every if " ".join(one[1].title.split()).casefold() == wanted]
@@ -107,11 +109,13 @@ def _named(base: FileKnowledge, name: str) -> tuple[str, Stored]:
         return found[0]
     if found:
         places = ", ".join(f"{path}:{one.row + 1}" for path, one in found)
-        raise UsageError(f"{len(found)} entries are called {_in_line(name)}; name its place: {places}")
+        raise UsageError(
+            f"{len(found)} entries have the title {_in_line(name)}. Give the place of one: {places}"
+        )
     known = [word for _, one in every for word in (one.name, one.title)]
-    near = did_you_mean(name, known) or (" quoth knowledge list shows them." if every else "")
-    none = "" if every else " Nothing was filed here yet."
-    raise UsageError(f"There is no entry {_in_line(name)}.{near}{none}")
+    near = did_you_mean(name, known) or (" To list them: quoth knowledge list" if every else "")
+    none = "" if every else " No entries were filed here yet."
+    raise UsageError(f"Unknown entry {_in_line(name)}.{near}{none}")
 
 
 def _listed(path: str, one: Stored) -> dict[str, Any]:

@@ -1,6 +1,4 @@
-"""The commands ``quoth worker`` and ``catalog``: offer tools to other machines over Redis.
-
-Knows their options and output; the work is in agent/worker, tools/catalog and tools/remote."""
+"""The commands ``quoth worker`` and ``catalog``: offer tools to other machines over Redis."""
 
 from __future__ import annotations
 
@@ -89,9 +87,11 @@ def worker(options: WorkerOptions) -> int:
     from quoth.tools.storage.paths import store_path
 
     if options.remote:
-        raise UsageError("A worker is told of its Redis with --redis URL; --remote is for those who call it.")
+        raise UsageError("Give a worker its Redis server with --redis URL; --remote is for callers.")
     if options.without:
-        raise UsageError("A worker offers the tools of its files alone; --without is for those that ship.")
+        raise UsageError(
+            "A worker offers only the tools of its files; --without is for tools that ship with quoth."
+        )
     options.project.require_rules()
     url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.key_prefix)
     needed("taskiq", "taskiq_redis")
@@ -104,7 +104,7 @@ def worker(options: WorkerOptions) -> int:
     def store() -> Store:
         return Store(store_path(options.folder))
 
-    logging.getLogger("taskiq").addHandler(logging.NullHandler())  # what matters is told by the worker
+    logging.getLogger("taskiq").addHandler(logging.NullHandler())  # the worker prints what matters
     with results_only():
         offers: Reloader[Offer] = Reloader(files.offer, files.paths())
         from quoth.agent.worker.service import Service, limit_memory
@@ -128,7 +128,7 @@ def worker(options: WorkerOptions) -> int:
             return DONE if asyncio.run(service.run(options.jobs, options.health)) else INTERRUPTED
         except ForeignCatalog as error:
             raise UsageError(
-                f"{error} Give this worker the key of the others with --key FILE, or a --prefix of its own."
+                f"{error} Give this worker the key of the other workers with --key FILE, or its own --prefix."
             ) from None
         except StoreError as error:
             raise UsageError(str(error)) from None
@@ -137,7 +137,7 @@ def worker(options: WorkerOptions) -> int:
 
 
 def _key(options: Options) -> Key:
-    """The key that is given; at the default place one is made, if there is none."""
+    """The given key; at the default path, create a missing key."""
     import os
 
     from quoth.tools.storage.paths import is_missing
@@ -146,7 +146,7 @@ def _key(options: Options) -> Key:
     if options.key or os.environ.get(VARIABLE) or not is_missing(path):
         return read_key(path)
     key = new_key(path)
-    complain(f"Made the key {path}. Callers on other machines need a copy of it, which only they may read.")
+    complain(f"Created the key {path}. Copy it to each calling machine, readable only by its user.")
     return key
 
 
@@ -171,7 +171,7 @@ class KeyOptions(CatalogOptions):
 def publish(options: OfferOptions) -> int:
     """Publish the tools of the files."""
     if not options.tools:
-        raise UsageError("There is nothing to publish; name a file of tools with --tools FILE.")
+        raise UsageError("There is nothing to publish. Give a file of tools with --tools FILE.")
     table = _offered(options)
     url, seal, prefix = place_of(options)
 
@@ -189,7 +189,7 @@ def publish(options: OfferOptions) -> int:
 
 
 def show(options: CatalogShowOptions) -> int:
-    """Print the catalogue that is published, or one tool of it."""
+    """Print the published catalog, or one tool of it."""
     from quoth.agent.cli.tools import listed
     from quoth.tools.registry.table import ToolTable
     from quoth.tools.registry.tool import entry_tool
@@ -222,7 +222,7 @@ def show(options: CatalogShowOptions) -> int:
 
 
 def diff(options: OfferOptions) -> int:
-    """Print how the published tools differ from those of the files, or from the version before."""
+    """Print how the published tools differ from the tools of the files, or from the previous version."""
     offered = build_catalog_payload(_offered(options))["tools"] if options.tools else None
     url, seal, prefix = place_of(options)
 
@@ -236,8 +236,7 @@ def diff(options: OfferOptions) -> int:
                 old = await load_version(client, older[0], key=seal, prefix=prefix) if older else None
                 if old is None:
                     raise UsageError(
-                        f"There is no version before v{found['version']};"
-                        " compare it with files by --tools FILE."
+                        f"v{found['version']} is the first version. To compare it with files: --tools FILE"
                     )
                 before, after = old["tools"], before
                 names = [f"v{old['version']}", names[0]]
@@ -256,7 +255,7 @@ def diff(options: OfferOptions) -> int:
 
 
 def watch(options: CatalogOptions) -> int:
-    """Print what is published now, and a line for each change, until Ctrl-C."""
+    """Print the published catalog, then a line for each change, until Ctrl-C."""
     from quoth.tools.text import number_of
 
     url, seal, prefix = place_of(options)
@@ -266,14 +265,14 @@ def watch(options: CatalogOptions) -> int:
         nonlocal last
         said = str(error) if error else ""
         if said != last:
-            complain(said or "All is well again.")
+            complain(said or "The connection works again.")
         last = said
 
     async def work() -> int:
         before: dict[str, Any] | None = None
         async for found in followed(url, seal, prefix, trouble):
             if found is None:
-                print_json({"version": None}) if options.json else print_line("Nothing is published.")
+                print_json({"version": None}) if options.json else print_line("No catalog is published.")
             else:
                 made = changes(before["tools"], found["tools"]) if before else None
                 if options.json:
@@ -289,15 +288,15 @@ def watch(options: CatalogOptions) -> int:
 
 
 def key(options: KeyOptions) -> int:
-    """Make the key, or show its name; never the key itself."""
+    """Create the key, or print its name, never the key itself."""
     path = key_path(options.key)
     made = new_key(path) if options.what == "new" else read_key(path)
     if options.json:
         print_json({"path": str(path), "name": made.name})
     elif options.what == "new":
-        print_line(f"Made the key {made.name}: {path}")
+        print_line(f"Created the key {made.name}: {path}")
         print_line(
-            "Copy this file to each machine that publishes or uses these tools; who has it is believed."
+            "Copy this file to each machine that publishes or uses these tools. Anyone who has it is trusted."
         )
     else:
         print_line(f"{made.name}  {path}")
@@ -305,14 +304,14 @@ def key(options: KeyOptions) -> int:
 
 
 def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
-    """The server, the key and the prefix that the options name."""
+    """The server, key and prefix of the options."""
     prefix = checked_prefix(options.key_prefix)
     url = redis_url(options.redis or options.remote, ca=options.redis_ca)
     return url, read_key(key_path(options.key)), prefix
 
 
 def _offered(options: OfferOptions) -> ToolTable:
-    """What a worker with these options offers: the tools of the files, and for whom they are."""
+    """The tools that a worker with these options offers, each with its users."""
     from quoth.agent.run.options import PolicyOptions
 
     rules = PolicyOptions(options.policy)
@@ -323,7 +322,7 @@ def _offered(options: OfferOptions) -> ToolTable:
 async def _published(client: Any, url: RedisUrl, seal: Key, prefix: str) -> dict[str, Any]:
     found = await load_catalog(client, key=seal, prefix=prefix)
     if found is None:
-        raise StoreError(f"No catalogue of {prefix} is published at {url.shown}.")
+        raise StoreError(f"No catalog of {prefix} is published at {url.shown}.")
     return found
 
 
@@ -332,7 +331,7 @@ class DeadOptions(CatalogOptions):
 
 
 def dead(options: CatalogOptions) -> int:
-    """List them, without their arguments."""
+    """Print the dead letters without their arguments."""
     from quoth.agent.terminal.requests import when
     from quoth.tools.remote.dead import dead_calls
 
@@ -353,7 +352,7 @@ def dead(options: CatalogOptions) -> int:
 
 
 def retry(options: DeadOptions) -> int:
-    """Make one once more, and show its result."""
+    """Run a dead letter's call again, and print its result."""
     from quoth.tools.call.call import ToolResult
     from quoth.tools.remote.dead import retry
 
@@ -366,7 +365,7 @@ def retry(options: DeadOptions) -> int:
 
 
 def drop(options: DeadOptions) -> int:
-    """Forget one."""
+    """Delete a dead letter."""
     from quoth.tools.remote.dead import drop
 
     with _client(options) as place:
@@ -380,7 +379,7 @@ def drop(options: DeadOptions) -> int:
 
 @contextmanager
 def _client(options: CatalogOptions) -> Iterator[tuple[Any, Key, str]]:
-    """A client of the server, the key and the prefix; what goes wrong with the server is told in words."""
+    """A client of the server, key and prefix. Turns errors of the server into QuothErrors."""
     url, key, prefix = place_of(options)
     client = sync_client(url)
     try:

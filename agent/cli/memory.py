@@ -1,7 +1,4 @@
-"""The commands ``quoth memory``: see, search and change what is remembered.
-
-Knows their options, questions and output; the work is in tools/memory.
-"""
+"""The commands ``quoth memory``: show, search and change the memory of agents."""
 
 from __future__ import annotations
 
@@ -40,15 +37,15 @@ class MemoryOptions(Options):
 def opened(
     options: MemoryOptions, *, changes: bool = False, searches: bool = False
 ) -> Iterator[tuple[Any, Store]]:
-    """The memory of the agent, for a person, and the store of the workspace. Where that has none, one that
-    only looks gets an empty one. Raises UsageError."""
+    """The agent's memory as a person may use it, and the store of the workspace. If the workspace has no
+    store and ``changes`` is false, it is an empty one in memory. Raises UsageError."""
     from quoth.tools.memory.checks import checked_label
     from quoth.tools.memory.sqlite import open_memory
     from quoth.tools.storage.database import Store
     from quoth.tools.storage.paths import store_path
 
     if changes and is_inside():
-        raise UsageError("A program that a tool runs cannot change what is remembered this way.")
+        raise UsageError("A program that a tool runs cannot change the memory with this command.")
     checked_label("agent" if options.agent is None else options.agent, "The name of an agent")
     checked_label(options.asker, "The name of a user")
     with open_store(options, lists=not changes) as found, ExitStack() as ending:
@@ -73,7 +70,7 @@ def opened(
 
 
 def asked_of(options: MemoryOptions, work: Callable[[Any], Awaitable[T]], **how: bool) -> T:
-    """What ``work`` gets of the memory."""
+    """The result of ``work`` on the memory."""
 
     async def done() -> T:
         with opened(options, **how) as (memory, _):
@@ -85,22 +82,21 @@ def asked_of(options: MemoryOptions, work: Callable[[Any], Awaitable[T]], **how:
 
 
 async def _known(memory: Any, agent: str) -> None:
-    """Raise UsageError if that agent has no blocks, and others have."""
+    """Raise UsageError if that agent has no blocks but others have."""
     agents = dict.fromkeys(one[0] for one in await memory.usage())
     if agents and agent not in agents and not await memory.list_shared_blocks():
-        are = "are" if len(agents) > 1 else "is"
-        raise UsageError(f"No agent {agent} has blocks here; there {are}: {', '.join(agents)}.")
+        raise UsageError(f"The agent {agent} has no blocks here. Agents with blocks: {', '.join(agents)}.")
 
 
 def waited(work: Coroutine[Any, Any, T]) -> T:
-    """What ``work`` returns, in an event loop of its own."""
-    import asyncio  # here: it takes longer than the help does
+    """Run ``work`` in a new event loop and return its result."""
+    import asyncio  # imported here, because the help must be fast
 
     return asyncio.run(work)
 
 
 async def block_of(memory: Any, label: str) -> Block:
-    """The block of that label. Raises ToolError that names the nearest."""
+    """The block with that label. Raises ToolError that names the nearest label."""
     await memory.persist_block(label)
     block: Block = await memory.get_block(label)
     return block
@@ -127,13 +123,13 @@ def as_row(block: Block) -> list[str]:
 
 
 def in_words(block: Block) -> str:
-    """What there is to say of a block beside its label and its text."""
+    """A block's kind, permission, size and version, in words."""
     size = f"{len(block.text):,} of {block.limit:,} characters"
     return f"{block.kind}, {block.permission}, {size}, version {block.version}"
 
 
 BEGIN = (
-    'Nothing is remembered here yet. An agent does it with (block :operation "append" :label "preferences"'
+    'The memory is empty. An agent adds a block with (block :operation "append" :label "preferences"'
     ' :content "…"), you with: quoth memory edit preferences --new'
 )
 
@@ -179,11 +175,11 @@ class MemoryExportOptions(MemoryOptions):
     history: bool = switch("--history", "include the earlier texts")
 
 
-# Looking
+# Showing
 
 
 def list_blocks(options: MemoryListOptions) -> int:
-    """Print the blocks, one a line."""
+    """Print the blocks, one per line."""
 
     async def found(memory: Any) -> list[Block]:
         shared = await memory.list_shared_blocks()
@@ -195,13 +191,13 @@ def list_blocks(options: MemoryListOptions) -> int:
         print_json([as_listed(block) for block in blocks])
         return DONE
     if not blocks:
-        complain(f"There is no {options.of_kind} block." if options.of_kind else BEGIN)
+        complain(f"No block is {options.of_kind}." if options.of_kind else BEGIN)
     print_table([as_row(block) for block in blocks])
     return DONE
 
 
 def show(options: MemoryShowOptions) -> int:
-    """Print the text of a block; what else there is to say of it goes to stderr."""
+    """Print the text of a block to stdout, and its other fields to stderr."""
 
     async def found(memory: Any) -> tuple[Block, Any]:
         block = await block_of(memory, options.label)
@@ -221,7 +217,7 @@ def show(options: MemoryShowOptions) -> int:
 
 
 def search(options: MemorySearchOptions) -> int:
-    """Print what was found, the best first."""
+    """Print the results, best first."""
     from quoth.tools.memory.passages import is_behind
 
     times = bounds(options.since, options.until, ("--since", "--until"))
@@ -231,12 +227,12 @@ def search(options: MemorySearchOptions) -> int:
     with opened(options, searches=True) as (memory, store):
         hits: list[SearchHit] = waited(memory.search(query, options.scope, wanted))
         if is_behind(store):
-            complain("The store may only be read; what is newer than its last search is not found.")
+            complain("The store is read-only, so texts newer than its last search are not found.")
     if options.json:
         print_json([_hit(hit) for hit in hits])
         return DONE
     if not hits:
-        complain("Nothing was found.")
+        complain("No results.")
     for hit in hits:
         print_line(_line(hit, options.explain))
     return DONE
@@ -259,7 +255,7 @@ def _line(hit: SearchHit, explained: bool) -> str:
 
 
 def status(options: MemoryOptions) -> int:
-    """Print how much each agent remembers, how it is searched, and where it is kept."""
+    """Print the size of each agent's memory, its kind of search, and its place."""
 
     async def found() -> tuple[list[tuple[str, str, int, int]], dict[str, Any]]:
         with opened(options, searches=True) as (memory, store):
@@ -268,25 +264,25 @@ def status(options: MemoryOptions) -> int:
 
     usage, kept = waited(found())
     if wants_none():
-        kept["missing"] = f"{VARIABLE} is none, so that only words are searched."
+        kept["missing"] = f"{VARIABLE} is none, so memory is searched only by words."
     if options.json:
         names = ("agent", "kind", "blocks", "characters")
         print_json({"agents": [dict(zip(names, one, strict=True)) for one in usage], **kept})
         return DONE
     if not usage:
-        print_line("Nothing is remembered here yet.")
+        print_line("The memory is empty.")
     print_table(
         [
             [agent, kind, number_of(blocks, "block"), number_of(chars, "character")]
             for agent, kind, blocks, chars in usage
         ]
     )
-    print_line(f"It is kept in {kept['place']}.")
+    print_line(f"The memory is stored in {kept['place']}.")
     model = f" and by meaning ({kept['model']})" if kept["model"] and not kept["missing"] else ""
     print_line(f"It is searched by words{model}.")
     if "passages" in kept:
         told = f"{kept['passages']:,} passages, {kept['embedded']:,} of them with a vector"
-        waiting = f"; {number_of(kept['waiting'], 'block')} to be indexed by the next search"
+        waiting = f"; the next search indexes {number_of(kept['waiting'], 'block')}"
         print_line(f"Index: {told}{waiting if kept['waiting'] else ''}.")
     if kept["missing"]:
         complain(kept["missing"])
@@ -294,7 +290,7 @@ def status(options: MemoryOptions) -> int:
 
 
 async def how_kept(memory: Any, store: Store, url: str | None) -> dict[str, Any]:
-    """Where the memory is, and the state of its index, as JSON data."""
+    """The place of the memory and the state of its index, as JSON data."""
     if url:
         from quoth.tools.memory.postgres_server import shown_url
 
@@ -306,14 +302,14 @@ async def how_kept(memory: Any, store: Store, url: str | None) -> dict[str, Any]
     return {"place": place, **vars(status_of(store, memory.embedder))}
 
 
-# Taking elsewhere
+# Exporting
 
 
 def export(options: MemoryExportOptions) -> int:
-    """Print all blocks of the agent, or write them into a new file."""
+    """Print all blocks of the agent, or write them to a new file."""
     form = options.format or ("json" if options.json else "org")
     if form not in ("org", "json"):
-        raise UsageError(f"There is no format {form}; use org or json.")
+        raise UsageError(f"Unknown format {form}; use org or json.")
 
     async def found(memory: Any) -> list[Carried]:
         return [
@@ -331,7 +327,7 @@ def export(options: MemoryExportOptions) -> int:
         text = as_org(every)
     if options.file == "-":
         if not can_print(text):
-            raise UsageError("Standard output is not UTF-8; name a file: quoth memory export FILE")
+            raise UsageError("Standard output is not UTF-8. Give a file: quoth memory export FILE")
         print_data(text.removesuffix("\n"))
     else:
         write_new(Path(options.file), text)
@@ -349,7 +345,8 @@ class EditOptions(MemoryOptions):
     permission: str | None = option(
         "--permission",
         "NAME",
-        "permission of the block: read_only, partner, human, append, read_write or admin",
+        "permission of the block: the agent's permission: read_only, partner, human, append, read_write or "
+        "admin",
     )
     of_kind: str | None = option(
         "--kind", "KIND", "core (in every prompt), working or archival (only found by a search)"
@@ -376,7 +373,7 @@ class MemoryImportOptions(MemoryOptions):
 
 
 def edit(options: EditOptions) -> int:
-    """Change a block, or make one; without any option its text is edited in the person's editor."""
+    """Change or create a block; without options, edit its text in the person's editor."""
     typed = {name: getattr(options, name) for name in ("permission", "description", "limit")}
     typed |= {"kind": options.of_kind}
     given: dict[str, Any] = {name: value for name, value in typed.items() if value is not None}
@@ -384,12 +381,14 @@ def edit(options: EditOptions) -> int:
         given["text"] = text_of(options.text).removesuffix("\n" if options.text == "-" else "")
     with opened(options, changes=True) as (memory, _):
         if options.version is not None and (options.new or options.text is not None):
-            raise UsageError("--version brings back an earlier text; it does not go with --text or --new.")
+            raise UsageError("--version restores an earlier text; leave out --text and --new.")
         if options.new:
             return _make(options, memory, given)
         before = waited(block_of(memory, options.label))
         if before.owner:
-            raise UsageError(f"{before.label} belongs to {before.owner}: --agent {before.owner}")
+            raise UsageError(
+                f"{before.label} belongs to the agent {before.owner}. Add: --agent {before.owner}"
+            )
         if options.share is not None:
             return _shared(options, memory, before, given)
         if options.version is not None:
@@ -413,18 +412,18 @@ def edit(options: EditOptions) -> int:
 
 def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
     if not given.get("text", "x").strip():
-        raise UsageError("The text is empty; no block was made.")
+        raise UsageError("The text is empty; no block was created.")
     given = {"kind": "core"} | given
     there = waited(memory.get_block(options.label))
     if there is not None and not there.owner:
-        raise UsageError(f"There is a block {options.label} already; leave --new out to edit it.")
+        raise UsageError(f"The block {options.label} already exists. To edit it, leave out --new.")
 
     def use(text: str) -> None:
         if not text.strip():
-            complain("The text is empty; no block was made.")
+            complain("The text is empty; no block was created.")
             return
         block = waited(memory.create_block(options.label, **given | {"text": text}))
-        _say("Made", block, options.json)
+        _say("Created", block, options.json)
 
     use(given["text"]) if "text" in given else edited("", options.label, use)
     return DONE
@@ -432,12 +431,12 @@ def _make(options: EditOptions, memory: Any, given: dict[str, Any]) -> int:
 
 def _changed(options: EditOptions, memory: Any, before: Block, given: dict[str, Any]) -> int:
     block = waited(memory.edit_block(before.label, **given))
-    _say("Changed" if block.version != before.version else "It is so already:", block, options.json)
+    _say("Changed" if block.version != before.version else "Nothing to change in", block, options.json)
     return DONE
 
 
 def _text_of(memory: Any, block: Block, version: int) -> str:
-    """The text that the block had as that version."""
+    """The block's text in that version. Raises UsageError for an unknown version."""
     texts: dict[int, str] = {one.version: one.text for one in waited(memory.history(block.label))}
     texts[block.version] = block.text
     if version not in texts:
@@ -447,10 +446,12 @@ def _text_of(memory: Any, block: Block, version: int) -> str:
 
 
 def _shared(options: EditOptions, memory: Any, block: Block, given: dict[str, Any]) -> int:
-    """Share the block as ``--share`` says, or end that."""
+    """Share the block as ``--share`` says, or stop sharing it."""
     agent, sign, permission = (options.share or "").partition("=")
     if given or not sign:
-        raise UsageError("--share stands alone, and says AGENT=PERMISSION, such as librarian=append.")
+        raise UsageError(
+            "--share takes AGENT=PERMISSION, such as librarian=append, and no other option of edit."
+        )
     if permission:
         waited(memory.share_block(block.label, agent, permission))
     else:
@@ -460,9 +461,9 @@ def _shared(options: EditOptions, memory: Any, block: Block, given: dict[str, An
     elif permission:
         from quoth.tools.memory.checks import may
 
-        print_line(f"Shared {block.label} with {agent}, who may {may(permission)}.")
+        print_line(f"Shared {block.label} with the agent {agent}. It may {may(permission)}.")
     else:
-        print_line(f"{block.label} is not shared with {agent} any more.")
+        print_line(f"{block.label} is no longer shared with {agent}.")
     return DONE
 
 
@@ -474,7 +475,7 @@ def _say(what: str, block: Block, as_json: bool) -> None:
 
 
 def forget(options: MemoryForgetOptions) -> int:
-    """Remove blocks, after a person has confirmed it, and say what is still held of them elsewhere."""
+    """Remove blocks after a person confirms it, and print where copies of their texts remain."""
     from quoth.agent.terminal.ask import confirmed
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.consent.broker import Broker
@@ -487,7 +488,7 @@ def forget(options: MemoryForgetOptions) -> int:
         for label in labels:
             block = waited(block_of(memory, label))
             if block.owner:
-                raise UsageError(f"{label} belongs to {block.owner}: --agent {block.owner}")
+                raise UsageError(f"{label} belongs to the agent {block.owner}. Add: --agent {block.owner}")
             texts.add(block.text.strip())
         what = f"{', '.join(visible(label) for label in labels)}, with all earlier texts"
         if not (options.yes or confirmed(f"Forget {what}?", no_input=options.no_input)):
@@ -512,27 +513,31 @@ def forget(options: MemoryForgetOptions) -> int:
         return DONE
     print_line(f"Forgot {what}.")
     for request, label in asked:
-        complain(f"A call that names {label} still waits to be approved: {options.typed('deny', request)}")
+        complain(
+            f"A call that names {label} still waits for approval. To deny it: "
+            f"{options.typed('deny', request)}"
+        )
     if not erased:
-        complain("Another process uses the store; until it ends, the file may still hold the text.")
+        complain("Another process uses the store; until it ends, the file may still contain the text.")
     if copies:
         complain(f"The same text is still in: {', '.join(map(visible, copies))}.")
     for label, of in left.items():
         if of.sessions:
             complain(
-                f"The transcripts of {number_of(len(of.sessions), 'session')} still name {label}; to remove"
-                f" them: {options.typed('rm', *of.sessions)}"
+                f"The transcripts of {number_of(len(of.sessions), 'session')} still name {label}."
+                f" To remove them: {options.typed('rm', *of.sessions)}"
             )
         if of.calls:
             complain(
-                f"The audit still names {label} in {number_of(of.calls, 'call')}; it is kept whole, and goes"
-                f" only with all else that is in {store.path}."
+                f"The audit trail still names {label} in {number_of(of.calls, 'call')}. Its rows are never "
+                "removed;"
+                f" to remove the trail, delete the whole store {store.path}."
             )
     return DONE
 
 
 def import_blocks(options: MemoryImportOptions) -> int:
-    """Take in the blocks of a file."""
+    """Import the blocks of a file."""
     from quoth.tools.storage.file_lock import not_in_use
     from quoth.tools.storage.paths import store_path
 
@@ -545,11 +550,12 @@ def import_blocks(options: MemoryImportOptions) -> int:
         return new, replaced, [label for label in replaced if there[label] != given[label]]
 
     store = store_path(options.folder)
-    with not_in_use(store) if options.replace else nullcontext():  # a run would go on with the old texts
+    with not_in_use(store) if options.replace else nullcontext():  # a run would continue with the old texts
         new, replaced, kept = asked_of(options, work, changes=True)
     for label in kept:
         complain(
-            f"{label} keeps its stricter permission. To change it: quoth memory edit {label} --permission P"
+            f"{label} keeps its stricter permission. To change it: quoth memory edit {label} --permission "
+            "NAME"
         )
     if options.json:
         print_json({"new": new, "replaced": replaced})
@@ -557,7 +563,7 @@ def import_blocks(options: MemoryImportOptions) -> int:
     said = [number_of(len(new), "new block")]
     said += [f"{len(replaced)} replaced"] if replaced else []
     same = len(every) - len(new) - len(replaced)
-    said += [f"{same} there already"] if same else []
+    said += [f"{same} unchanged"] if same else []
     print_line(f"{', '.join(said)}.")
     return DONE
 

@@ -1,7 +1,4 @@
-"""The command ``quoth models test``: gives a model small tasks, and counts those that it does well.
-
-Knows the tasks and how a run of one is judged; what the dialects are is in neuro/prompt.
-"""
+"""The command ``quoth models test``: gives a model small tasks and counts the solved ones."""
 
 from __future__ import annotations
 
@@ -28,15 +25,15 @@ if TYPE_CHECKING:
     from quoth.agent.events import AgentEvent, Listener
     from quoth.neuro.backends.base import Backend
 
-STEPS = 5  # of one task
-REPLY_TOKENS = 2048  # of one reply, with its thoughts
-REPLY_TOKENS_EMBEDDED = 384  # of a model that does not think, and is slow
-SHOWN = 110  # characters of a fault
+STEPS = 5  # maximum number of model turns of a task
+REPLY_TOKENS = 2048  # of one reply, thoughts included
+REPLY_TOKENS_EMBEDDED = 384  # of one reply of an embedded model, which is slow and does not think
+SHOWN = 110  # characters of a fault shown
 
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """One task in one dialect: what was wrong (empty: nothing), the tokens, the seconds of the model."""
+    """One task in one dialect: its fault (empty if solved), the tokens, and the seconds the model took."""
 
     task: str
     fault: str
@@ -47,7 +44,7 @@ class TaskOutcome:
 
 @dataclass(frozen=True)
 class Result:
-    """All tasks in one dialect."""
+    """The outcomes of all tasks in one dialect."""
 
     dialect: str
     outcomes: Sequence[TaskOutcome]
@@ -58,14 +55,14 @@ class Result:
 
     @property
     def total(self) -> TaskOutcome:
-        """The sums, as one outcome."""
+        """The sums of tokens and seconds, as one outcome."""
         tokens_in = sum(one.input_tokens for one in self.outcomes)
         tokens_out = sum(one.output_tokens for one in self.outcomes)
         return TaskOutcome(self.dialect, "", tokens_in, tokens_out, sum(one.seconds for one in self.outcomes))
 
     @property
     def rank(self) -> tuple[int, int]:
-        """The least is the best: most right, then fewest tokens written."""
+        """Sort key, best first: most tasks solved, then fewest output tokens."""
         return -self.right, self.total.output_tokens
 
     def to_json(self) -> dict[str, Any]:
@@ -73,12 +70,12 @@ class Result:
 
 
 class UnansweredError(UsageError):
-    """The model cannot be asked."""
+    """The model gave no reply."""
 
 
 def test_model(options: Options, spec: str | None, config: Config) -> int:
-    """Ask the model, print a row for each task, and return the exit code: 1 where no task was solved or the
-    model did not answer. Raises UsageError."""
+    """Run the tasks, print a row for each, and return the exit code: 1 if no task was solved or the model did
+    not answer. Raises UsageError."""
     with tempfile.TemporaryDirectory(prefix="quoth-models-") as scratch, results_only():
         try:
             usual, results = asyncio.run(_results(options, spec or options.model, config, Path(scratch)))
@@ -90,7 +87,7 @@ def test_model(options: Options, spec: str | None, config: Config) -> int:
         print_json({"best": best.dialect, "usual": usual, "dialects": [one.to_json() for one in results]})
         return DONE if best.right else FAILED
     if len(results) == 1:
-        print_line(f"\n{best.right} of {len(TASKS)} are right.")
+        print_line(f"\n{best.right} of {len(TASKS)} tasks solved.")
     else:
         print_line("\nAll tasks, by dialect:")
         for one in sorted(results, key=lambda one: one.rank):
@@ -101,20 +98,21 @@ def test_model(options: Options, spec: str | None, config: Config) -> int:
 
 
 def _proposal(best: Result, usual: str) -> str:
-    """What to put into config.hy, if anything."""
+    """The advice: what to put into config.hy, if anything."""
     if not best.right:
         return "\nThe model solved no task; quoth cannot work with it."
     if best.dialect == usual:
-        return f"\nquoth uses {usual} for this model; nothing needs to be changed."
+        return f"\nquoth already uses the best dialect for this model, {usual}."
     return (
-        f'\nThe best is {best.dialect}; quoth uses {usual} unless config.hy has: (dialect "{best.dialect}")'
+        f"\nThe best dialect is {best.dialect}; quoth uses {usual}. To change it, add to config.hy:"
+        f' (dialect "{best.dialect}")'
     )
 
 
 async def _results(
     options: Options, spec: str | None, config: Config, scratch: Path
 ) -> tuple[str, list[Result]]:
-    """The dialect that quoth would choose, and the results of each dialect."""
+    """The dialect that quoth chooses by itself, and the results of each dialect."""
     from quoth.agent.run.models import Models
 
     url, timeout, key = options.base_url, options.timeout, options.api_key
@@ -123,7 +121,7 @@ async def _results(
         backend = models.backend()
         usual = models.dialect()[0].name
         if not options.json:
-            print_line(f"{backend.name} is asked {len(TASKS)} tasks in each dialect.")
+            print_line(f"{backend.name}: {len(TASKS)} tasks in each dialect.")
         examiner = Examiner(options, backend, scratch)
         return usual, [await examiner.result(one) for one in _dialects(backend, options.dialect)]
     finally:
@@ -131,7 +129,7 @@ async def _results(
 
 
 def _dialects(backend: Backend, wanted: str | None) -> list[str]:
-    """Those that the model may speak; not tags, in which a call has only one argument."""
+    """The dialects to test: the wanted one, or all of the model but tags, whose calls have one argument."""
     from quoth.neuro.prompt.dialects import DIALECTS, named_dialect
 
     if wanted is not None:
@@ -141,7 +139,7 @@ def _dialects(backend: Backend, wanted: str | None) -> list[str]:
 
 @dataclass(frozen=True)
 class Examiner:
-    """Asks one model the tasks. ``notes`` are those to the user that were shown."""
+    """Gives one model the tasks. ``notes`` are the notes already shown to the user."""
 
     options: Options
     backend: Backend
@@ -149,7 +147,7 @@ class Examiner:
     notes: set[str] = field(default_factory=set)
 
     async def result(self, dialect: str) -> Result:
-        """The outcomes of all tasks, each shown as it comes."""
+        """The outcomes of all tasks; prints each as soon as it is known."""
         if not self.options.json:
             print_line(f"\n{dialect}")
         outcomes = []
@@ -161,7 +159,7 @@ class Examiner:
         return Result(dialect, outcomes)
 
     async def _outcome(self, dialect: str, task: Task) -> TaskOutcome:
-        """Run one task. Raises UnansweredError where the model gave no reply at all."""
+        """Run one task. Raises UnansweredError if the model gave no reply at all."""
         from quoth.tools.storage.database import Store
 
         calls, kinds = NotedCalls(), set[str]()
@@ -192,7 +190,7 @@ class Examiner:
         return AsyncAgent(
             workspace=self.scratch,
             tools=table,
-            # A task without tools leaves it to the model whether it calls one; else as in any run.
+            # Force a call only as any run does; in a task without tools the model decides.
             model=ModelOptions(self.backend, None, dialect, None if task.calls else False),
             limits=RunLimits(steps=STEPS, reply_tokens=self.options.reply_tokens or longest),
             temperature=self.options.temperature or 0.0,
@@ -202,7 +200,7 @@ class Examiner:
         )
 
     def _show_note(self, note: str) -> None:
-        """Show a note once, however many tasks it comes with."""
+        """Show a note, but only once for all tasks."""
         if note not in self.notes:
             self.notes.add(note)
             complain(note)
@@ -214,7 +212,7 @@ def _row(outcome: TaskOutcome, word: str, fault: str = "") -> str:
 
 
 DEGREES = {"oslo": 3, "lima": 19, "bern": 8}
-NOTE = """Dear Ann,
+NOTE = """Hello Ann,
 
 1. The report says: "costs rose by 5 % (see table 2)".
 2. Its second part is due on 3 May; the path is C:\\reports\\may.
@@ -227,7 +225,7 @@ Call = tuple[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class NotedCalls:
-    """The calls that reached a body, in their order, and the tools that note them here."""
+    """The calls that reached a tool's body, in order, and the tools that record them here."""
 
     made: list[Call] = field(default_factory=list)
 
@@ -287,8 +285,8 @@ class AskedPerson:
 
 @dataclass(frozen=True)
 class Task:
-    """``fault`` says what is wrong with the calls and the reply of a run; it is empty where nothing is.
-    ``output`` is the type of an answer in JSON. ``calls`` is whether the task needs a tool."""
+    """``fault`` returns the fault of a run's calls and reply, empty if it solved the task. ``output`` is the
+    type of an answer in JSON. ``calls`` is whether the task needs a tool."""
 
     name: str
     text: str
@@ -298,8 +296,8 @@ class Task:
 
 
 def _exactly(*wanted: Call, answer: str = "") -> Callable[[Sequence[Call], Reply], str]:
-    """Demand these calls and no others, in any order; the same one twice does no harm. ``answer`` is in the
-    reply."""
+    """Require exactly these calls, in any order; a repeated call is allowed. The reply must contain
+    ``answer``."""
 
     def fault(made: Sequence[Call], reply: Reply) -> str:
         strange = [call for call in made if call not in wanted]
@@ -390,7 +388,7 @@ TASKS: Sequence[Task] = (
     Task(
         "thought",
         "How many months has a year? First think between <think> and </think>, and write there the call of "
-        "unlock with the code 1 that you decide against. Then answer. Make no call.",
+        "unlock with the code 1 that you decide against. Then answer. Do not call any tool.",
         _thought,
         calls=False,
     ),

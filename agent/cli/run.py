@@ -1,7 +1,4 @@
-"""The commands that ask a model: ``quoth run``, ``chat``, ``resume``, and the REPL, ``quoth`` alone.
-
-Knows their options and output; the work is in agent/run, agent/repl and agent/chat.
-"""
+"""The commands that ask a model: ``quoth run``, ``chat``, ``resume``, and ``quoth`` alone, the REPL."""
 
 from __future__ import annotations
 
@@ -89,7 +86,8 @@ def run(options: TaskOptions) -> int:
 
 
 def _piped() -> list[tuple[str, bytes]]:
-    """The name and content of standard input, as data beside the task; empty where it gives nothing."""
+    """Standard input as a list with one name and content, as data beside the task; empty if it has no
+    data."""
     from quoth.agent.run.spec import TEXT_BYTES
     from quoth.agent.terminal.input import piped, use_terminal
     from quoth.tools.call.images import MAX_BYTES, media_of
@@ -109,12 +107,10 @@ def _piped() -> list[tuple[str, bytes]]:
         except UnicodeDecodeError:
             data = b"\0"
         if b"\0" in data:
-            raise UsageError(
-                "Standard input is neither UTF-8 text nor an image; --no-stdin leaves it unread."
-            )
+            raise UsageError("Standard input is neither UTF-8 text nor an image. To ignore it: --no-stdin")
         if longer:
             told = f"the first {len(data):,} bytes of stdin, which is longer"
-    complain(f"The model is shown {told}.")
+    complain(f"The model sees {told}.")
     return [("stdin", data)]
 
 
@@ -135,8 +131,8 @@ def repl(options: ReplOptions) -> int:
 
 
 def _pick_up(options: Options, store: Store | None) -> tuple[Options, str]:
-    """For a REPL in a session that is known: the options with those its conversation was begun with, and the
-    sentence that says so; no sentence for a new conversation in a new session."""
+    """For a REPL in an existing session: the options completed with those of its conversation, and a sentence
+    about it; an empty sentence for a new conversation in a new session."""
     from quoth.agent.session.session import Session
     from quoth.tools.history.transcript import Transcript
 
@@ -152,13 +148,13 @@ def _pick_up(options: Options, store: Store | None) -> tuple[Options, str]:
     if said:
         messages = number_of(said, "message")
         return options, (
-            f"Going on with the conversation of session {session}, {messages} so far; ,new begins another."
+            f"Continuing the conversation of session {session}, {messages} so far. For a new one, type: ,new"
         )
     new = f"A new conversation in session {session}"
-    return options, f"{new}; to go on with that of its last run: {again}"
+    return options, f"{new}. To continue that of its last run: {again}"
 
 
-# Of the tools that every agent has; those of the knowledge base come with it.
+# The tools of every agent that chats keep; the knowledge base adds its own.
 SHIPPED = ("block", "recall", "ask-person")
 
 
@@ -189,12 +185,12 @@ def chat(options: ChatOptions) -> int:
         return _serve(options)
     for given, flag in ((options.approvers, "--approvers"), (options.waiting, "--waiting")):
         if given is not None:
-            raise UsageError(f"{flag} goes with --gateway or --listen.")
+            raise UsageError(f"{flag} needs --gateway or --listen.")
     return _talk(options)
 
 
 def _left_out() -> Sequence[str]:
-    """The tools that ship and are not for chats."""
+    """The tools that ship with quoth but are not for chats."""
     from quoth.tools.loading import load_tools
 
     return [tool.name for tool in load_tools(()) if tool.name not in SHIPPED]
@@ -204,13 +200,13 @@ def _serve(options: ChatOptions) -> int:
     from quoth.agent.chat.gateway import BROKEN_OFF, ENDED, Gateway
 
     if options.session:
-        raise UsageError("A gateway has a session for each chat; leave --session out.")
+        raise UsageError("A gateway has a session for each chat; leave out --session.")
     approvers = _names(options.approvers)
     path = _socket_path(options.listen)
-    options.no_input = True  # standard input is for lines; who may decide is among the approvers
+    options.no_input = True  # standard input carries messages; only the approvers decide
 
     async def work(agent: AsyncAgent) -> int:
-        agent.host.dialect()  # a model that cannot be used is said now
+        agent.host.dialect()  # report an unusable model now
         begin_to_serve()
         waiting = {} if options.waiting is None else {"waiting": options.waiting}
         gateway = Gateway(agent.runs, lambda: agent.store, approvers=approvers, **waiting)
@@ -228,7 +224,7 @@ def _talk(options: ChatOptions) -> int:
 
     async def work(agent: AsyncAgent) -> int:
         agent.host.dialect()
-        chat = agent.for_chat(agent.session.removeprefix("chat-"))  # as sessions are listed
+        chat = agent.for_chat(agent.session.removeprefix("chat-"))  # as the list of sessions shows it
         return await ChatRepl(chat, options.json).run()
 
     return with_agent(options, work, draws=True, channel="chat")
@@ -237,7 +233,7 @@ def _talk(options: ChatOptions) -> int:
 def _names(given: str | None) -> tuple[str, ...]:
     names = tuple(name.strip() for name in (given or "").split(","))
     if given is not None and not all(names):
-        raise UsageError("--approvers takes names with commas between them, such as ann,ben.")
+        raise UsageError("--approvers takes names separated by commas, such as ann,ben.")
     return names if given is not None else ()
 
 
@@ -248,7 +244,7 @@ def _socket_path(given: str | None) -> str:
     return path
 
 
-SHOWN = 5  # sessions that are named in a sentence
+SHOWN = 5  # maximum number of sessions named in a message
 
 
 class ResumeOptions(StreamOptions):
@@ -263,7 +259,7 @@ def resume(options: ResumeOptions) -> int:
     """Continue a session; the exit code is the worst of its calls and runs."""
     words, of = list(options.text), options.of
     if of is not None and (options.last or options.session not in (None, of)):
-        words.insert(0, of)  # the session is named otherwise
+        words.insert(0, of)  # another option gives the session
         of = None
     listener = listener_for(options)
     with open_store(options) as store:
@@ -275,8 +271,8 @@ def resume(options: ResumeOptions) -> int:
 
 @dataclass
 class _Continuation:
-    """Continues a session: resumes what waits in it, then gives the model ``text``, if there is any. ``runs``
-    says whether the session has runs."""
+    """Continues a session: resumes its waiting runs and calls, then gives ``text`` to the model unless it is
+    empty. ``runs`` says whether the session has runs."""
 
     options: ResumeOptions
     session: str
@@ -302,12 +298,12 @@ class _Continuation:
             sent = messages_of(agent, self.options.json)
             done = await agent.resume()
             for one in done:
-                for text in getattr(one, "messages", ()):  # a run tells of its own
+                for text in getattr(one, "messages", ()):  # a run reports its own messages
                     sent.remove(text) if text in sent else None
             for one in done:
                 self._show(agent, one, sent)
         if self.text and agent.runs.unfinished():
-            complain(f"Session {self.session} still waits, so this was not said: {self.text}")
+            complain(f"Session {self.session} still waits, so this was not sent: {self.text}")
         elif self.text:
             self._show(agent, await agent.follow(self.text), [])
         tell_what_waits(agent, self.options, self.code)
@@ -327,23 +323,21 @@ class _Continuation:
         self.code = max(self.code, code)
 
     def _refuse(self, agent: AsyncAgent) -> None:
-        """Raise UsageError with what can be done instead, if anything is known."""
+        """Raise UsageError with the command to use instead, if there is one."""
         from quoth.agent.flight.plan_file import flown_in
 
         if plan := flown_in(agent.transcript, self.session):
             how = self.options.typed("fly", plan, *as_user(self.options.user))
-            raise UsageError(f"Session {self.session} is the flight of a plan; to go on with it: {how}")
+            raise UsageError(f"Session {self.session} is the flight of a plan. To continue it: {how}")
         if self.runs:
             how = self.options.typed("resume", self.session, also=" TEXT")
-            raise UsageError(
-                f"Nothing waits in session {self.session}. To go on with its conversation: {how}"
-            )
+            raise UsageError(f"Nothing waits in session {self.session}. To continue its conversation: {how}")
 
 
 def _waiting_session(
     options: ResumeOptions, wanted: str | None, store: Store | None
 ) -> tuple[str, str, bool]:
-    """The session to go on with, its user, and whether it has runs."""
+    """The session to continue, its user, and whether it has runs."""
     from quoth.agent.session.index import users_of, waiting_sessions
     from quoth.tools.history.transcript import Transcript
 
@@ -351,7 +345,7 @@ def _waiting_session(
     if not wanted and not found and not options.last:
         raise UsageError(_nothing(options, store))
     if len(found) > 1 and not options.last:
-        raise UsageError(f"Several sessions wait: {', '.join(found)}. Name one, or say --last.")
+        raise UsageError(f"Several sessions wait: {', '.join(found)}. Give one, or --last.")
     session = named_or_latest(options, store, wanted, "waits" if found else "run")
     assert store is not None, "a session was found in it"
     transcript = Transcript(lambda: store)
@@ -360,29 +354,30 @@ def _waiting_session(
 
 
 def _nothing(options: ResumeOptions, store: Store | None) -> str:
-    """Why no session is taken: only a flight, a chat or others' sessions wait, or nothing."""
+    """Why no session was chosen: only a flight, a chat or sessions of others wait, or nothing does."""
     from quoth.agent.session.index import unfinished_sessions, waiting_flight
 
     if store is not None and (plan := waiting_flight(store, options.asker)):
         how = options.typed("fly", plan, *as_user(options.user))
-        return f"No run or call of {options.asker} waits, but a flight. To go on with it: {how}"
+        return f"No run or call of {options.asker} waits, but a flight does. To continue it: {how}"
     others = unfinished_sessions(store) if store is not None else []
     if not others:
         return "Nothing waits in this workspace."
     named = ", ".join(f"{session} (of {user})" for session, user in others[-SHOWN:])
     return (
-        f"No session of {options.asker} waits. Sessions of others and of chats wait: {named}."
-        " To resume one of them, name it: quoth resume ID"
+        f"No session of {options.asker} waits. Waiting sessions of others and of chats: {named}."
+        " To resume one of them: quoth resume ID"
     )
 
 
 def _one_user(options: Options, session: str, users: list[str]) -> str:
-    """Whose calls to go on with: what was approved for one user is nothing to another."""
+    """The user whose calls to continue; an approval applies only to calls of its own user. Raises
+    UsageError."""
     named = options.user
     if named is None and len(users) == 1:
         return users[0]
     if named is None:
-        raise UsageError(f"In session {session} calls of {', '.join(users)} wait; name one with --user.")
+        raise UsageError(f"In session {session}, calls of {', '.join(users)} wait. Choose one: --user NAME")
     if named not in users:
-        raise UsageError(f"Session {session} is {', '.join(users)}'s, and not to be resumed as {named}.")
+        raise UsageError(f"Session {session} belongs to {', '.join(users)}; {named} cannot resume it.")
     return named

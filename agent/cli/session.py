@@ -1,7 +1,6 @@
 """The commands for sessions: ``sessions``, ``log``, ``fork``, ``export``, ``import``, ``rm`` and ``gc``.
 
-Knows options and output; the work is in agent/session and tools/history. Commands that only read create no
-store.
+Commands that only read do not create a store.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, Any]
 
 ID = "the session, or the beginning of its id"
-LATEST = 20  # sessions are shown unasked
+LATEST = 20  # sessions shown by default
 
 
 class SessionsOptions(Options):
@@ -87,11 +86,11 @@ class RemoveOptions(Options):
     of: Sequence[str] = argument("ID", "a session, or the beginning of its id", nargs="+")
 
 
-# Looking
+# Showing
 
 
 def sessions(options: SessionsOptions) -> int:
-    """Print the sessions, the latest last, each as it is read."""
+    """Print the sessions, the latest last, each as soon as it is read."""
     if options.adopt:
         return adopt(options)
     from quoth.agent.session.index import listed, summaries
@@ -113,12 +112,12 @@ def sessions(options: SessionsOptions) -> int:
                 print_line(summary_line(one, width, taken_by.get(one.id, ())))
         some = bool(rows or (store is not None and Outline(lambda: store).sessions(1)))
     for fault in faults:
-        complain(f"{fault} It is left out.")
+        complain(f"{fault} It was skipped.")
     if not rows and not options.json:
-        more = " --all shows those of single calls." if some else ""
+        more = " To show those of single calls: --all" if some else ""
         complain(f"There is no session{' with a run' if some else ''} in this workspace.{more}")
     if wanted and wanted < count and not options.last:
-        complain(f"These are the latest {wanted} of {count}; --all shows every one.")
+        complain(f"These are the latest {wanted} of {count} sessions. To show all: --all")
     return DONE
 
 
@@ -157,7 +156,7 @@ def log(options: LogOptions) -> int:
         for one in told if not options.json else ():
             print_line(str(one))
         if not told:
-            complain(f"There is no response tag in session {session}.")
+            complain(f"Session {session} has no response tags.")
     elif options.html is not None:
         _write_html(options, events, session, rows)
     elif options.json:
@@ -176,15 +175,15 @@ def log(options: LogOptions) -> int:
             lambda color: as_text(events, full=options.full, color=color, thoughts=options.thoughts)
         )
     for fault in unread.values():
-        complain(f"{fault} It is left out.")
+        complain(f"{fault} It was skipped.")
     if tampered:
         more = f" and {len(tampered) - 1} more" if len(tampered) > 1 else ""
-        complain(f"Session {session} is not as it was written. {tampered[0].rstrip('.')}{more}.")
+        complain(f"Session {session} was changed after it was written. {tampered[0].rstrip('.')}{more}.")
     return 0
 
 
 def _write_html(options: LogOptions, events: Sequence[Event], session: str, rows: Sequence[Row]) -> None:
-    """Write the page into a new file; ``-`` is stdout."""
+    """Write the page to a new file, or to stdout for ``-``."""
     from quoth.agent.session.html import as_html
 
     file = options.html or f"{session}.html"
@@ -202,7 +201,7 @@ def _no_event(session: str, place: int, count: int) -> Any:
     )
 
 
-# Taking elsewhere
+# Copying, exporting and importing
 
 
 def fork(options: ForkOptions) -> int:
@@ -212,7 +211,7 @@ def fork(options: ForkOptions) -> int:
     at = None
     if options.at is not None:
         if not options.at.isdecimal() or place_in(options.at) < 1:
-            raise UsageError(f"--at takes the place of an event, a whole number from 1, not {options.at}.")
+            raise UsageError(f"--at takes the number of an event, a whole number from 1, not {options.at}.")
         at = place_in(options.at)
     with open_store(options) as store:
         session = find_session(store, options.of)
@@ -223,13 +222,13 @@ def fork(options: ForkOptions) -> int:
         print_json({"session": new, "from": session, "at": count})
         return 0
     print_line(new)
-    complain(f"It begins with the first {number_of(count, 'event')} of session {session}.")
-    tell_next("To go on", options.typed("resume", new, also=also))
+    complain(f"It has the first {number_of(count, 'event')} of session {session}.")
+    tell_next("To continue", options.typed("resume", new, also=also))
     return DONE
 
 
 def _text_to_say(store: Store, session: str) -> str:
-    """What ``quoth resume`` needs beside the session: nothing while something waits in it."""
+    """The further argument of ``quoth resume`` for this session: a text, unless something waits in it."""
     from quoth.agent.session.index import waiting
     from quoth.tools.history.transcript import Transcript
 
@@ -237,7 +236,7 @@ def _text_to_say(store: Store, session: str) -> str:
 
 
 def export(options: SessionExportOptions) -> int:
-    """Print a session as text, or write it into a new file."""
+    """Print a session as text, or write it to a new file."""
     from importlib.metadata import version
 
     from quoth.agent.session.index import find_session
@@ -258,7 +257,10 @@ def export(options: SessionExportOptions) -> int:
         write_new(Path(options.file), "".join(f"{line}\n" for line in lines))
         complain(f"Wrote {number_of(len(events), 'event')} of session {session} to {options.file}.")
     if any(event.shown != event.text for event in events):
-        complain("Declared secrets are not in it; calls that wait for them cannot be made from it.")
+        complain(
+            "The export leaves out declared secrets, so waiting calls that contain them cannot be run from "
+            "it."
+        )
     return 0
 
 
@@ -289,14 +291,14 @@ def import_session(options: SessionImportOptions) -> int:
         print_json({"session": session, "events": len(events), "new": new})
         return 0
     print_line(session)
-    complain(f"{'It has' if new else 'It is there already, with'} {number_of(len(events), 'event')}.")
+    complain(f"{'Imported with' if new else 'Already imported, with'} {number_of(len(events), 'event')}.")
     if new:
-        tell_next("To go on", options.typed("resume", session, also=also))
+        tell_next("To continue", options.typed("resume", session, also=also))
     return DONE
 
 
 def remove(options: RemoveOptions) -> int:
-    """Delete sessions from the store, after a person has confirmed it."""
+    """Delete sessions from the store after a person confirms it."""
     from quoth.agent.session.index import find_session
     from quoth.agent.session.session import alone
     from quoth.agent.terminal.ask import confirmed
@@ -310,7 +312,7 @@ def remove(options: RemoveOptions) -> int:
         assert store is not None, "a session was found in it"
         what = f"session{'s' if len(found) > 1 else ''} {', '.join(found)}"
         sure = options.yes or confirmed(
-            f"Remove {what}, and all that waits there?", no_input=options.no_input
+            f"Remove {what}, and everything that waits there?", no_input=options.no_input
         )
         if not sure:
             complain("Nothing was removed.")
@@ -343,7 +345,7 @@ class GcOptions(Options):
 
 
 def gc(options: GcOptions) -> int:
-    """Say the policy and what it would remove; remove that if a person agrees."""
+    """Print the rule and what it would remove; remove that if a person agrees."""
     from quoth.agent.session.index import POLICY, old_sessions, remove_sessions
     from quoth.agent.session.render import minute
     from quoth.agent.terminal.ask import confirmed
@@ -371,14 +373,14 @@ def gc(options: GcOptions) -> int:
                 gone = remove_sessions(store, [row.session for row in old], before)
                 try:
                     store.compact()
-                except StoreError as error:  # its room is used again in time
-                    complain(f"The file of the store is as large as before. {error}")
+                except StoreError as error:  # SQLite reuses the free pages later
+                    complain(f"The store file did not get smaller. {error}")
             locks = sweep(since)
     if options.json:
         names = [row.session for row in old] if options.dry_run else gone
         print_json({"before": before, "sessions": names, "locks": locks, "dry_run": options.dry_run})
     elif options.dry_run:
-        complain(f"It would remove {what}.")
+        complain(f"This would remove {what}.")
     elif not old and not locks:
         complain("There is nothing to remove.")
     else:

@@ -1,7 +1,4 @@
-"""The commands ``quoth tools`` and ``belt``: list the tools, and print the belt as a model reads it.
-
-Knows how tools are printed and calls none.
-"""
+"""The commands ``quoth tools`` and ``belt``: list the tools, and print the tool list as a model reads it."""
 
 from __future__ import annotations
 
@@ -46,12 +43,12 @@ class BeltOptions(Options):
 def tools(options: ToolsOptions) -> int:
     if options.file is not None:
         if options.name != "test":
-            raise UsageError(f"quoth tools shows one tool; to test a file: quoth tools test {options.file}")
+            raise UsageError(f"quoth tools shows one tool. To test a file: quoth tools test {options.file}")
 
         return test_tools(options, options.file)
     table = _for_user(options, tools_of(options))
     if options.name == "test" and "test" not in table:
-        raise UsageError("Name the file whose examples are to be tested: quoth tools test FILE")
+        raise UsageError("Give the file whose examples to run: quoth tools test FILE")
     if options.name or options.json:
         from quoth.tools.registry.roles import roles_data
     if options.name:
@@ -72,10 +69,10 @@ def tools(options: ToolsOptions) -> int:
 
 
 def _for_user(options: Options, table: ToolTable, route: str = "", *, programs: bool = False) -> ToolTable:
-    """The table, hiding what the rules deny the user always: by this route of a run, or by any."""
+    """The table without the tools that the rules always deny to the user, by this route or by every route."""
     from quoth.tools.policy.project import has_rules
 
-    if not (has_rules(options.folder, options.policy) or table.permissions):  # those that ship deny none
+    if not (has_rules(options.folder, options.policy) or table.permissions):  # quoth's own rules deny no tool
         return table
     from quoth.tools.policy.files import load_policy
     from quoth.tools.policy.offer import offered, ways
@@ -86,12 +83,12 @@ def _for_user(options: Options, table: ToolTable, route: str = "", *, programs: 
     routes = ways(table, policy, options.asker, route, programs=programs) if route else ()
     seen = offered(table, policy, options.asker, routes)
     if hidden := ", ".join(sorted(seen.hidden)):
-        complain(f"Not shown, because {options.asker} may not call it in any way: {hidden}")
+        complain(f"Not shown, because the rules deny {options.asker} every call of it: {hidden}")
     return seen
 
 
 def listed(table: ToolTable) -> Iterator[str]:
-    """Two lines for each tool: what it does, and its signature."""
+    """Two lines for each tool: its description and its signature."""
     width = max((len(tool.name) for tool in table), default=0)
     for tool in table:
         first = " ".join(tool.description.split()).split(". ")[0].rstrip(".")
@@ -106,7 +103,7 @@ def belt(options: BeltOptions) -> int:
     view, more = options.view or "lisp", {}
     if options.model or options.dialect or options.belt:
         if options.view:
-            raise UsageError("--view names a view by itself; --model, --dialect and --belt choose one.")
+            raise UsageError("Give either --view, or --model, --dialect and --belt, which choose a view.")
         view, dialect = _chosen_view(options)
         more = {"dialect": dialect}
     found = tools_of(options)
@@ -121,7 +118,7 @@ def belt(options: BeltOptions) -> int:
 
 
 def _chosen_view(options: BeltOptions) -> tuple[str, str]:
-    """The view that a model is shown, and its dialect; without a model one that takes native tools."""
+    """The view that the model is shown, and its dialect; without a model, those of one with native tools."""
     from quoth.agent.config.loading import load_config
     from quoth.neuro.backends.select import tool_view_of
     from quoth.neuro.prompt.dialects import choose_dialect
@@ -137,14 +134,11 @@ def _chosen_view(options: BeltOptions) -> tuple[str, str]:
     return "bare" if search else dialect.view or native, dialect.name
 
 
-# ``quoth tools test FILE``: makes the calls of the ``:examples`` of a file's tools, in a copy of the
-# folder.
-#
-# Knows tools, their effects and folders; the door makes the calls. A copy holds back what a tool writes in
-# its workspace and nothing else, so what has other effects is made only if a person says --yes.
+# ``quoth tools test FILE`` runs the ``:examples`` of a file's tools in a copy of the workspace. A copy only
+# contains writes, so examples with other effects run only with --yes.
 
 
-HELD = {"reads", "writes"}  # what a copy of the workspace makes harmless
+HELD = {"reads", "writes"}  # the effects that a copy of the workspace makes harmless
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "venv", "node_modules", "__pycache__", ".*_cache")
 MOST_FILES, MOST_BYTES = 5_000, 200_000_000
 SHOWN = 100
@@ -152,7 +146,7 @@ SHOWN = 100
 
 @dataclass(frozen=True)
 class ExampleOutcome:
-    """What an example came to: ``ok``, ``failed`` or ``not run``, and why."""
+    """The result of an example: ``word`` is ``ok``, ``failed`` or ``not run``; ``text`` says why."""
 
     tool: str
     form: str
@@ -162,7 +156,7 @@ class ExampleOutcome:
 
 
 def test_tools(options: Options, file: str) -> int:
-    """Make the calls, print what each came to, and return the exit code: 1 if one failed."""
+    """Run the examples, print their results, and return the exit code: 1 if one failed."""
     import asyncio
     import tempfile
 
@@ -171,7 +165,7 @@ def test_tools(options: Options, file: str) -> int:
         table = load_tools([*options.tools, file])
     tools = [one for one in table if one.name not in shipped or shipped.get(one.name) is not one]
     if not tools:
-        raise UsageError(f"{file} defines no tool.")
+        raise UsageError(f"{file} does not define a tool.")
     _require_small(options.folder)
     files = tuple(str(Path(one).absolute()) for one in (*options.tools, file))
     with tempfile.TemporaryDirectory(prefix="quoth-tools-") as scratch:
@@ -204,8 +198,8 @@ def _require_small(folder: Path) -> None:
         size += file.lstat().st_size
         if number > MOST_FILES or size > MOST_BYTES:
             raise UsageError(
-                f"The examples run in a copy of the workspace, and {folder.resolve()} has more than "
-                f"{MOST_FILES:,} files or {MOST_BYTES // 10**6} MB; name a smaller one: --workspace DIR"
+                f"The examples run in a copy of the workspace, but {folder.resolve()} has more than "
+                f"{MOST_FILES:,} files or {MOST_BYTES // 10**6} MB. Choose a smaller one: --workspace DIR"
             )
 
 
@@ -217,15 +211,15 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _copied(source: str, target: str) -> str:
-    """Copy a file that can be read; pipes and the like are nothing that an example needs."""
+    """Copy a readable regular file; skip others, such as pipes, which examples do not need."""
     if Path(source).is_file() and os.access(source, os.R_OK):
         shutil.copy2(source, target)
     return target
 
 
 def _keep_links_inside(copy: Path, folder: Path) -> None:
-    """Put the file itself in the place of a link out of the copy, through which a tool would write into the
-    folder; a link out of that, or to a folder, is left out."""
+    """Replace links that lead out of the copy, through which a tool would write into ``folder``: by a copy of
+    the file if it is in ``folder``, otherwise by nothing."""
     for place, folders, names in os.walk(copy):
         for path in (Path(place, name) for name in [*folders, *names]):
             if path.is_symlink() and not (target := path.resolve()).is_relative_to(copy.resolve()):
@@ -261,7 +255,7 @@ async def _outcomes(
             for example in tool.examples:
                 if free and not yes:
                     does = " and ".join(f":{one}" for one in free)
-                    why = f"its effects are {does}, which a copy does not hold back; --yes makes the call"
+                    why = f"its effects {does} reach outside the copy; add --yes to run it"
                     found.append(ExampleOutcome(tool.name, str(example), "not run", why))
                 else:
                     found.append(await _outcome(agent, tool, example))
@@ -280,7 +274,7 @@ async def _outcome(agent: AsyncAgent, tool: CognitiveTool, example: Any) -> Exam
     if not result.ok:
         return ExampleOutcome(tool.name, str(example), "failed", failure_text(result), ms)
     if written and {"writes", "deletes"}.isdisjoint(tool.effects):
-        why = f"it wrote {names}, and :writes is not among its :effects"
+        why = f"it wrote {names}, but its :effects do not include :writes"
         return ExampleOutcome(tool.name, str(example), "failed", why, ms)
     text = short(" ".join(show_value(result.value).split()), SHOWN)
     wrote = f"; it wrote {names} in the copy" if written else ""
@@ -310,9 +304,14 @@ def _show(
     workspace = Workspace(options.folder)
     for tool in tools:
         if not tool.examples:
-            complain(f"{tool.name} has no :examples; a model reads them, and they are tested here.")
+            complain(
+                f"{tool.name} has no :examples. Add some: models read them, and this command tests them."
+            )
         for sentence in unseen_paths(tool, workspace):
             complain(sentence)
     if touched:
-        complain(f"Meanwhile your own folder was changed, not the copy: {', '.join(touched[:5])}")
+        complain(
+            "During the test, files of the workspace itself changed, not of the copy: "
+            f"{', '.join(touched[:5])}"
+        )
     return FAILED if failed or touched else DONE

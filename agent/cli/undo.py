@@ -1,7 +1,4 @@
-"""The commands that look back at one session: ``quoth undo``, ``diff``, ``replay`` and ``lift``.
-
-Knows options and how results are printed; the work is in agent/run/runs.py, agent/replay and agent/session.
-"""
+"""The commands about the past of one session: ``quoth undo``, ``diff``, ``replay`` and ``lift``."""
 
 from __future__ import annotations
 
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
     from quoth.tools.history.event import Event
     from quoth.tools.storage.database import Store
 
-ID = "the session, or the beginning of its id (default: your latest that has written a file)"
+ID = "the session, or the beginning of its id (default: your latest session that wrote a file)"
 
 
 class UndoOptions(Options):
@@ -56,11 +53,11 @@ class DiffOptions(Options):
 
 
 def undo(options: UndoOptions) -> int:
-    """Show what would be put back, ask, and do it. Exit code 1 if a file was left as it is."""
+    """Show the planned changes, ask, and make them. The exit code is 1 if a file was left unchanged."""
     if is_inside():
         raise UsageError("A program that a tool runs cannot undo anything.")
     if options.redo and options.to:
-        raise UsageError("--redo takes the last undo back, as a whole; --to is for an undo.")
+        raise UsageError("--redo reverses the whole last undo; leave out --to.")
 
     async def work(way: Undo) -> int:
         since = way.event_of(options.to) if options.to else 0
@@ -86,8 +83,8 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
     if not options.json:
         print_colored(lambda color: plan_lines(plan, color=color))
     files = number_of(len(plan.files), "file")
-    of = f"{files} of session {plan.session}"  # it may be the latest, which nobody has named
-    question = f"Take the undo of {of} back?" if plan.redo else f"Put back {of}?"
+    of = f"{files} of session {plan.session}"  # say which, because the latest is the default
+    question = f"Redo the changes of {of}?" if plan.redo else f"Put back {of}?"
     if not (options.yes or await confirm(question, no_input=options.no_input)):
         complain("Nothing was changed.")
         return FAILED
@@ -106,7 +103,7 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
 
 
 def diff(options: DiffOptions) -> int:
-    """Print what a session has changed. A store that cannot be written will do."""
+    """Print the changes of files by a session. A read-only store is enough."""
     from quoth.tools.call.workspace import Workspace
     from quoth.tools.history.versions import StoreVersions
 
@@ -120,12 +117,12 @@ def diff(options: DiffOptions) -> int:
         return DONE
     print_colored(lambda color: changed_lines(found, left, color=color))
     if not found and not left:
-        complain(f"Session {session} has changed no file.")
+        complain(f"Session {session} did not change any file.")
     return DONE
 
 
 def _files_of(options: UndoOptions | DiffOptions, store: Store | None) -> tuple[str, Store]:
-    """The session that is meant, and its store. Raises UsageError."""
+    """The wanted session and its store. Raises UsageError."""
     wanted = options.of or options.session
     session = named_or_latest(options, store, wanted, "writes")
     assert store is not None, "a session was found in it"
@@ -133,7 +130,7 @@ def _files_of(options: UndoOptions | DiffOptions, store: Store | None) -> tuple[
 
 
 def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> int:
-    """Do something with the way back of a session, while nobody drives it."""
+    """Run ``work`` on the Undo of a session while no other process drives the session."""
     with open_store(options, lists=True) as store:
         session, store = _files_of(options, store)
         own = _with_rules(replace(options, session=session), store)
@@ -148,8 +145,8 @@ def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> 
 
 
 def _with_rules(options: UndoOptions, store: Store) -> UndoOptions:
-    """The options with the rules that the session was given, if they were chosen here. Where their file has
-    gone, the agent refuses them, as it does for ``quoth resume``."""
+    """The options with the policy file of the session, if it was chosen on this machine. The agent refuses a
+    missing file, as for ``quoth resume``."""
     session = Session(Transcript(lambda: store), str(options.session), options.asker, Path())
     file = "" if session.foreign() else session.given().get("policy")
     if options.policy is None and file:
@@ -178,10 +175,10 @@ class LiftOptions(PastOptions):
 
 
 def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]:
-    """Return the id of the named session, its checked events, and how many of them were imported."""
+    """Return the id of the session, its verified events, and the number of imported ones."""
     wanted = options.of or options.session
     if wanted is None and not options.last:
-        raise UsageError(f"Name a session, or say --last. See: quoth {command} --help")
+        raise UsageError(f"Give a session, or --last. See: quoth {command} --help")
     with open_store(options, lists=True) as store:
         if wanted is not None and Path(wanted).is_file():
             known = [] if store is None else [row[0] for row in Transcript(lambda: store).sessions()]
@@ -197,12 +194,13 @@ def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]
 
 
 def replay(options: ReplayOptions) -> int:
-    """Print the differences on stdout, and on stderr what was not compared; exit code 1 for a difference."""
+    """Print the differences to stdout, and skipped comparisons to stderr; the exit code is 1 for a
+    difference."""
     import asyncio
     import signal
 
     session, events, foreign = _session(options, "replay")
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio then stops what it has begun
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio then cancels its tasks
     try:
         with results_only():
             found = asyncio.run(_replayed(options, session, events, foreign))
@@ -258,7 +256,7 @@ async def _replayed(options: ReplayOptions, session: str, events: list[Event], f
 
 
 def lift(options: LiftOptions) -> int:
-    """Print the program made from a session's calls, or write it into a new file."""
+    """Print the calls of a session as a program, or write it to a new file."""
     from quoth.agent.session.lift import lifted
 
     session, events, _ = _session(options, "lift")
@@ -266,13 +264,13 @@ def lift(options: LiftOptions) -> int:
     found = lifted(session, events, options.run, words)
     if found is None:
         of = session if options.run is None else f"{session}, run {options.run}"
-        raise UsageError(f"There is nothing to lift: no call of session {of} went well.")
+        raise UsageError(f"There is nothing to extract: no call of session {of} succeeded.")
     if options.output:
         write_new(Path(options.output), found.program)
     if options.json:
         print_json(found.to_json())
     elif options.output:
-        complain(f"{options.output} has {found}. To run it: quoth eval - < {options.output}")
+        complain(f"{options.output} contains {found}. To run it: quoth eval - < {options.output}")
     else:
         print_line(found.program.rstrip("\n"))
     return 0

@@ -204,7 +204,7 @@ def trace(repl: Interpreter, rest: str) -> None:
 def pending(repl: Interpreter, rest: str) -> None:
     from quoth.agent.terminal.requests import pending_text
 
-    repl.tell(pending_text(repl.agent.broker, rest, repl.agent.session) or "Nothing waits.")
+    repl.tell(pending_text(repl.agent.broker, rest, repl.agent.session) or "No requests are waiting.")
 
 
 def approve(repl: Interpreter, rest: str) -> None:
@@ -246,7 +246,7 @@ def _decide(repl: Interpreter, request: str, decision: Decision) -> None:
         repl.complain(line)
     waits = decided.request.session
     how = ",resume" if waits == repl.agent.session else f"quoth resume {shlex.quote(waits)}"
-    tell_next("To go on", how, name="")
+    tell_next("To continue", how, name="")
 
 
 def _approval(when: str, user: str) -> Decision:
@@ -365,7 +365,7 @@ def diff(repl: Interpreter, rest: str) -> None:
     found, left = undo_of(repl.agent.host, session).changed()
     repl.tell_colored(lambda color: changed_lines(found, left, color=color))
     if not found and not left:
-        repl.complain(f"Session {session} has changed no file.")
+        repl.complain(f"Session {session} did not change any file.")
 
 
 ALL: tuple[Any, ...] = (

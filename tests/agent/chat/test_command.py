@@ -361,11 +361,11 @@ def test_lines_that_nobody_reads_are_told_at_the_next_start(here: Path) -> None:
         ("--listen unix:bot.hy", f"{THERE_IS_A_FILE} bot.hy already, and it is no socket."),
         (
             "--gateway stdio --approvers ,",
-            "--approvers takes names with commas between them, such as ann,ben.",
+            "--approvers takes names separated by commas, such as ann,ben.",
         ),
-        ("--gateway stdio --session s", "A gateway has a session for each chat; leave --session out."),
-        ("--approvers ann", "--approvers goes with --gateway or --listen."),
-        ("--waiting 3", "--waiting goes with --gateway or --listen."),
+        ("--gateway stdio --session s", "A gateway has a session for each chat; leave out --session."),
+        ("--approvers ann", "--approvers needs --gateway or --listen."),
+        ("--waiting 3", "--waiting needs --gateway or --listen."),
         ("--gateway stdio --model scripted:none.txt", f"{THERE_IS_NO_SCRIPT_FILE} none.txt."),
     ],
 )

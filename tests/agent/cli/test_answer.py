@@ -13,7 +13,7 @@ from sentences import (
     IS_A_QUESTION_AND_IS,
     IS_NONE_OF_THE_ANSWERS,
     THE_ANSWER_IS_EMPTY,
-    THEN_GO_ON_WITH,
+    THEN_CONTINUE_WITH,
     WANTS_A_YES_OR_A,
 )
 from words import Terminal, files, lines, quoth
@@ -66,7 +66,7 @@ def test_a_run_waits_for_an_answer_and_goes_on_with_it(here: Path) -> None:
     id = asked["id"]
     assert (began.code, began.out) == (3, "")
     assert began.err.endswith(
-        f"quoth: To answer: quoth answer {id} TEXT\nquoth: {THEN_GO_ON_WITH}: quoth resume s1\n"
+        f"quoth: To answer: quoth answer {id} TEXT\nquoth: {THEN_CONTINUE_WITH}: quoth resume s1\n"
     )
     assert [asked[name] for name in ("kind", "question", "choices")] == [
         *("question", "Which colour?"),
@@ -77,7 +77,7 @@ def test_a_run_waits_for_an_answer_and_goes_on_with_it(here: Path) -> None:
         f"{id}  ask-person asks a question:\n       │ Which colour?\n       │ 1  red\n       │ 2  blue\n"
     )
     assert refused(here, "approve", id) == (f"Request {id} {IS_A_QUESTION_AND_IS}: quoth answer {id} TEXT")
-    assert refused(here, "answer", id) == f"The answer is missing: quoth answer {id} TEXT"
+    assert refused(here, "answer", id) == f"An answer is needed: quoth answer {id} TEXT"
     assert refused(here, "answer", id, " ") == f"{THE_ANSWER_IS_EMPTY}."
     assert quoth("resume", "s1", cwd=here).code == 3
     said = quoth("answer", id, "dark", "green", "--resume", "--user", "ann", cwd=here)
@@ -120,7 +120,7 @@ def test_a_plan_waits_for_an_answer_that_is_one_of_its_choices(here: Path) -> No
     assert "DONE    choose: 4\n" in by_model.out
     assert waiting(here)["question"] == "Which colour?"
     said = quoth("answer", waiting(here)["id"], "1", cwd=here)
-    assert said.err.startswith("quoth: To go on: quoth fly ")
+    assert said.err.startswith("quoth: To continue: quoth fly ")
     ended = quoth("fly", "plan.org", "--model", "scripted:ask.hy", cwd=here)
     assert (ended.code, "DONE    paint: So be it: red\n" in ended.out) == (0, True)
 

@@ -126,7 +126,7 @@ def test_a_changed_row_is_named(here: Path) -> None:
     assert said == Said(
         1,
         f"Row 2 (call {name}) {WAS_CHANGED_AFTER_IT_WAS}.\n",
-        "quoth: The audit trail is not as it was written: 1 fault in 4 rows.\n",
+        f"quoth: The audit trail {WAS_CHANGED_AFTER_IT_WAS}: 1 fault in 4 rows.\n",
     )
     found = json.loads(quoth("audit", "verify", "--json", cwd=here).out)
     assert (found["ok"], [(fault["seq"], fault["id"]) for fault in found["faults"]]) == (False, [(2, name)])
@@ -174,8 +174,8 @@ def test_what_was_written_cannot_steer_a_terminal(here: Path) -> None:
 
 
 MISTAKES = [
-    (["verfy"], "quoth audit does not know verfy. Did you mean verify?"),
-    (["everything"], "quoth audit does not know everything. There is only: quoth audit verify."),
+    (["verfy"], "Unknown action of quoth audit: verfy. Did you mean verify?"),
+    (["everything"], "Unknown action of quoth audit: everything. The only action is: quoth audit verify."),
     (["--status", "okay"], "There is no status okay. Did you mean ok?"),
     (["--last", "0"], f"--last takes {A_WHOLE_NUMBER_FROM_1}, not 0."),
     (["--last", "-1"], None),
@@ -185,12 +185,12 @@ MISTAKES = [
         "--since takes a time such as 2026-03-10 or 2026-03-10T14:05 (UTC), or 30m, 2h, 7d; not yesterday.",
     ),
     (["--since", "999999w"], None),
-    (["--head", "deadbeef"], "--head goes with quoth audit verify."),
+    (["--head", "deadbeef"], "--head needs verify: quoth audit verify --head HASH"),
     (
         ["verify", "--head", "xyz"],
-        "--head takes a hash as quoth audit verify prints it, or at least its first 8 digits.",
+        "--head must be a hash that quoth audit verify printed, or at least its first 8 digits.",
     ),
-    (["verify", "--tool", "echo"], "quoth audit verify looks at every row; it takes no --tool."),
+    (["verify", "--tool", "echo"], "quoth audit verify checks every row; leave out --tool."),
     (["--workspace", "nowhere"], f"The workspace nowhere {IS_NOT_A_FOLDER}."),
 ]
 

@@ -52,7 +52,7 @@ def test_the_settings_of_config_count_where_one_is_named(tmp_path: Path, state: 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--view", "lisp", "--dialect", "json"], "--view names a view by itself; "),
+        (["--view", "lisp", "--dialect", "json"], "Give either --view, or --model, --dialect and --belt, "),
         (
             ["--dialect", "json", "--belt", "search"],
             "A belt to search goes with the dialects call-form",

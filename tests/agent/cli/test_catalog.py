@@ -12,6 +12,7 @@ from sentences import (
     A_PASSWORD_ON_THE_COMMAND,
     AND_THE_KEY_HERE_IS,
     CANNOT_BE_USED,
+    CREATED_THE_KEY,
     IT_IS_SIGNED_WITH_THE,
     NO_SERVER_ANSWERS_THERE,
     THE_REDIS_AT,
@@ -59,7 +60,7 @@ def shop(tmp_path: Path, redis: str) -> Shop:
 
 def test_it_is_published_and_shown(shop: Shop, redis: str) -> None:
     assert shop.catalog("show") == Said(
-        1, "", f"quoth: No catalogue of {shop.prefix} is published at {redis}.\n"
+        1, "", f"quoth: No catalog of {shop.prefix} is published at {redis}.\n"
     )
     assert (
         shop.catalog("publish", "--tools", "shop.hy").out == f"Published v1 of {shop.prefix}: count-fruit.\n"
@@ -83,7 +84,7 @@ def test_it_is_published_and_shown(shop: Shop, redis: str) -> None:
 def test_what_differs(shop: Shop) -> None:
     shop.catalog("publish", "--tools", "shop.hy")
     assert shop.catalog("diff").err == (
-        "quoth: There is no version before v1; compare it with files by --tools FILE.\n"
+        "quoth: v1 is the first version. To compare it with files: --tools FILE\n"
     )
     assert shop.catalog("diff", "--tools", "shop.hy").out == "v1 and the files have the same tools.\n"
     files(shop.folder, {"shop.hy": MORE})
@@ -109,7 +110,7 @@ def test_for_whom_a_tool_is_belongs_to_the_catalogue(shop: Shop) -> None:
 def test_who_watches_sees_each_change(shop: Shop) -> None:
     with started("catalog", "watch", *shop.words, cwd=shop.folder) as watching:
         lines = iter(watching.stdout.readline, "")
-        assert next(lines) == "Nothing is published.\n"
+        assert next(lines) == "No catalog is published.\n"
         shop.catalog("publish", "--tools", "shop.hy")
         assert next(lines) == "v1  1 tool\n"
         files(shop.folder, {"shop.hy": MORE})
@@ -126,7 +127,7 @@ def test_the_key_itself_is_never_shown(tmp_path: Path, state: Path) -> None:
     made = quoth("catalog", "key", "new", cwd=tmp_path)
     secret = (state / "catalog.key").read_text().strip()
     assert (state / "catalog.key").stat().st_mode & 0o777 == 0o600
-    named = re.match("Made the key ([0-9a-f]{8}): ", made.out)
+    named = re.match(f"{CREATED_THE_KEY} ([0-9a-f]{{8}}): ", made.out)
     assert named
     shown = quoth("catalog", "key", "show", cwd=tmp_path)
     assert shown.out == f"{named[1]}  {state / 'catalog.key'}\n"
@@ -152,7 +153,7 @@ def test_whoever_has_another_key_is_not_believed(shop: Shop) -> None:
 
 
 WRONG = {
-    ("publish",): "There is nothing to publish; name a file of tools with --tools FILE.",
+    ("publish",): "There is nothing to publish. Give a file of tools with --tools FILE.",
     ("publish", "--tools", "none.hy"): f"{THERE_IS_NO_FILE} none.hy.",
     ("show", "--prefix", "a b"): "The prefix a b is invalid. Use 1 to 64 letters, digits and . _ : -",
     ("show", "--redis", "redis://h?x=1"): (

@@ -38,13 +38,13 @@ from sentences import (
     REFUSED_THE_KEY,
     THE_RUN_WAS_STOPPED,
     THE_TASK_IS_EMPTY,
-    THEN_GO_ON_WITH,
+    THEN_CONTINUE_WITH,
     THERE_IS_NO_COMMAND,
     THERE_IS_NO_FILE,
     THERE_IS_NO_MODEL_FILE,
     THERE_IS_NO_SCRIPT_FILE,
     THERE_IS_NO_TOOL_NAMED,
-    TO_GO_ON_WITH,
+    TO_CONTINUE,
 )
 from words import Said, command, files, quoth, started, wait_until
 
@@ -199,7 +199,7 @@ def test_read_tells_what_it_cannot_read_and_shows_the_rest(here: Path) -> None:
         'quoth: line 1, column 1: this ( is never closed; add ) before the next form, (echo :text "b")\n'
         '(echo :text "a"\n^\n'
     )
-    assert quoth("read", cwd=here, stdin="Nothing.") == Said(0, "", "quoth: There is no call in this text.\n")
+    assert quoth("read", cwd=here, stdin="Nothing.") == Said(0, "", "quoth: This text contains no call.\n")
 
 
 def test_tools_lists_every_tool_with_its_signature(here: Path) -> None:
@@ -317,8 +317,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["repl"], f"{THERE_IS_NO_COMMAND} repl. Did you mean quoth, without a command?"),
     (["test", "t.hy"], f"{THERE_IS_NO_COMMAND} test. Did you mean quoth tools test?"),
     (["--modl", "x", "run"], "quoth has no option --modl. Did you mean --model?"),
-    (["tools", "test"], "Name the file whose examples are to be tested: quoth tools test FILE"),
-    (["tools", "tst", "t.hy"], "quoth tools shows one tool; to test a file: quoth tools test t.hy"),
+    (["tools", "test"], "Give the file whose examples to run: quoth tools test FILE"),
+    (["tools", "tst", "t.hy"], "quoth tools shows one tool. To test a file: quoth tools test t.hy"),
     (["completion", "bsh"], "There is no completion for bsh. Did you mean bash?"),
     (["new", "tol", "a"], "There is no beginning of a tol. Did you mean tool?"),
     (
@@ -596,7 +596,7 @@ def test_a_pending_call_says_what_to_do_next(here: Path) -> None:
             "",
             f"quoth: write-file waits for a person's approval: {IT_WRITES_FILES} (request {request}).\n"
             f"quoth: To decide: quoth approve {request}{there}, or: quoth deny {request}{there} --why TEXT\n"
-            f"quoth: {THEN_GO_ON_WITH}: quoth resume s1{there}\n",
+            f"quoth: {THEN_CONTINUE_WITH}: quoth resume s1{there}\n",
         )
     assert not (here / "a").exists()
 
@@ -849,7 +849,7 @@ def test_ctrl_c_while_a_model_thinks_ends_the_run_with_130(here: Path) -> None:
     with started("run", "x", "--model", "scripted:thinks.hy", "--session", "s1", cwd=here) as run:
         wait_until((here / "started").exists)
         run.interrupt()
-        told = f"■ interrupted: The run was interrupted.\nquoth: {TO_GO_ON_WITH}: quoth resume s1\n"
+        told = f"■ interrupted: The run was interrupted.\nquoth: {TO_CONTINUE}: quoth resume s1\n"
         assert run.ended() == Said(130, "", told)
 
 

@@ -19,15 +19,16 @@ from sentences import (
     IS_NOT_THERE_ANY_MORE,
     IT_IS_CALLED_AS,
     IT_WRITES_FILES,
+    NO_REQUESTS_ARE_WAITING,
     NOTHING_WAITS_IN_SESSION,
     NOTHING_WAITS_IN_THIS_WORKSPACE,
     QUOTH_PENDING_LISTS_WHAT_IS,
     SAY_SO_WITH_YES,
     THE_PERSON_SAID_NO,
-    THEN_GO_ON_WITH,
+    THEN_CONTINUE_WITH,
     THERE_IS_NO_REQUEST,
     THERE_IS_NO_SESSION,
-    TO_GO_ON_WITH,
+    TO_CONTINUE,
 )
 from words import CTRL_C, Said, Terminal, command, files, lines, quoth
 
@@ -94,7 +95,7 @@ def timeless(text: str) -> str:
 
 
 def test_nothing_waits_where_nothing_was_asked(here: Path, state: Path) -> None:
-    assert quoth("pending", cwd=here) == Said(0, "", "quoth: Nothing waits.\n")
+    assert quoth("pending", cwd=here) == Said(0, "", f"quoth: {NO_REQUESTS_ARE_WAITING}.\n")
     assert told(here, "pending") == []
     nothing = f"{THERE_IS_NO_REQUEST} abcde; nothing was ever asked in this workspace."
     for words in (["pending", "abcde"], ["approve", "abcde"], ["deny", "abcde"]):
@@ -155,7 +156,7 @@ FATES = [
 def test_what_was_decided_is_shown_too(here: Path, words: list[str], fate: str) -> None:
     request = wait(here)
     done(here, words[0], request, *words[1:], "--user", "bob")
-    assert quoth("pending", cwd=here) == Said(0, "", "quoth: Nothing waits.\n")
+    assert quoth("pending", cwd=here) == Said(0, "", f"quoth: {NO_REQUESTS_ARE_WAITING}.\n")
     assert timeless(done(here, "pending", request)).endswith(f"\ndecided      {fate}")
 
 
@@ -165,7 +166,7 @@ def test_what_was_decided_is_shown_too(here: Path, words: list[str], fate: str) 
 def test_a_call_that_is_approved_is_made_once(here: Path) -> None:
     request = wait(here)
     said = quoth("approve", request, cwd=here)
-    assert said == Said(0, f"Approved once: {WRITE}\n", "quoth: To go on: quoth resume s1\n")
+    assert said == Said(0, f"Approved once: {WRITE}\n", "quoth: To continue: quoth resume s1\n")
     assert not (here / "src/a.txt").exists()
     assert quoth("resume", "s1", cwd=here) == Said(0, "Created src/a.txt, 1 byte.\n", "")
     assert done(here, "pending", request).endswith("; used")
@@ -192,7 +193,7 @@ def test_a_scope_is_shown_and_wanted_before_it_counts(here: Path) -> None:
     assert said == Said(
         0,
         f"Granted in session s1 for 8 hours: {rule}\n",
-        f"quoth: {question} Yes.\n".replace("\n", "\n       ", 2) + "quoth: To go on: quoth resume s1\n",
+        f"quoth: {question} Yes.\n".replace("\n", "\n       ", 2) + "quoth: To continue: quoth resume s1\n",
     )
     assert done(here, "resume") == "Created src/a.txt, 1 byte."
     assert done(here, "call", OTHER, "--session", "s1") == "Created src/b.txt, 1 byte."
@@ -226,7 +227,7 @@ def test_a_denial_is_what_the_caller_is_told(here: Path) -> None:
     said = quoth("deny", first, "--why", "not in src; use doc", cwd=here)
     assert said.out == f"Denied: {WRITE}\n"
     assert said.err == lines(
-        f"quoth: Still waiting in this session: {second}", "quoth: To go on: quoth resume s1"
+        f"quoth: Still waiting in this session: {second}", "quoth: To continue: quoth resume s1"
     )
     done(here, "deny", second)
     assert quoth("resume", "s1", cwd=here) == Said(
@@ -241,7 +242,7 @@ def test_a_denial_is_what_the_caller_is_told(here: Path) -> None:
 def test_a_decision_is_told_with_the_workspace_it_is_for(here: Path) -> None:
     request = wait(here)
     said = quoth("approve", request, "--workspace", f"{here.name}/", cwd=here.parent)
-    assert said.err == f"quoth: To go on: quoth resume s1 --workspace {here.name}/\n"
+    assert said.err == f"quoth: To continue: quoth resume s1 --workspace {here.name}/\n"
 
 
 def test_a_rule_is_offered_after_three_equal_approvals_and_not_before(here: Path, state: Path) -> None:
@@ -257,7 +258,7 @@ def test_a_rule_is_offered_after_three_equal_approvals_and_not_before(here: Path
         f"{state}/config/policy.hy:",
         f"  {rule}",
         "quoth: It leaves :content open.",
-        "quoth: To go on: quoth resume s3",
+        "quoth: To continue: quoth resume s3",
     )
     assert not (state / "config").exists()
     files(state, {"config/policy.hy": rule})
@@ -291,7 +292,7 @@ def test_a_run_goes_on_from_the_call_that_waited(here: Path) -> None:
     assert went_on.err.endswith(
         lines(
             f"quoth: To decide: quoth approve {second['id']}, or: quoth deny {second['id']} --why TEXT",
-            f"quoth: {THEN_GO_ON_WITH}: quoth resume s1",
+            f"quoth: {THEN_CONTINUE_WITH}: quoth resume s1",
         )
     )
     done(here, "approve", second["id"])
@@ -299,7 +300,7 @@ def test_a_run_goes_on_from_the_call_that_waited(here: Path) -> None:
     assert (ended["status"], ended["reply"], ended["session"]) == ("done", "Both are written.", "s1")
     assert [call["status"] for call in ended["calls"]] == ["ok", "ok", "ok"]
     assert refused(here, "resume", "s1") == (
-        f"{NOTHING_WAITS_IN_SESSION} s1. {TO_GO_ON_WITH} its conversation: quoth resume s1 TEXT"
+        f"{NOTHING_WAITS_IN_SESSION} s1. {TO_CONTINUE} its conversation: quoth resume s1 TEXT"
     )
 
 
@@ -336,7 +337,7 @@ def test_what_nobody_decided_waits_on(here: Path) -> None:
             "",
             f"quoth: write-file waits for a person's approval: {IT_WRITES_FILES} (request {request}).\n"
             f"quoth: To decide: quoth approve {request}, or: quoth deny {request} --why TEXT\n"
-            f"quoth: {THEN_GO_ON_WITH}: quoth resume s1\n",
+            f"quoth: {THEN_CONTINUE_WITH}: quoth resume s1\n",
         )
 
 
@@ -407,7 +408,7 @@ def test_a_request_can_be_decided_though_the_file_of_its_tool_is_gone_and_waits_
 def test_several_sessions_are_named(here: Path) -> None:
     wait(here, WRITE, "s1")
     done(here, "approve", wait(here, OTHER, "s2"))
-    assert refused(here, "resume") == "Several sessions wait: s1, s2. Name one, or say --last."
+    assert refused(here, "resume") == "Several sessions wait: s1, s2. Give one, or --last."
     assert done(here, "resume", "--last") == "Created src/b.txt, 1 byte."
     assert quoth("resume", cwd=here).code == 3
 
@@ -428,7 +429,7 @@ MISTAKES = [
     (["approve", "REQUEST", "--for", "31d"], f"{A_GRANT_LASTS_AT_MOST} 30 days, not 31d."),
     (
         ["approve", "REQUEST", "--edit", OTHER, "--for", "2h"],
-        "--edit approves one other call; it does not go with --for or --scope.",
+        "--edit approves one other call; leave out --for and --scope.",
     ),
     (
         ["approve", "REQUEST", "--edit", '(read-file :path "x")'],
@@ -458,11 +459,11 @@ MISTAKES = [
         '  (allow (write-file :pth "x"))\n'
         "                     ^",
     ),
-    (["pending", "REQUEST", "--session", "s9"], "Request REQUEST is of session s1, not s9."),
-    (["approve", "REQUEST", "--session", "s9"], "Request REQUEST is of session s1, not s9."),
+    (["pending", "REQUEST", "--session", "s9"], "Request REQUEST belongs to session s1, not s9."),
+    (["approve", "REQUEST", "--session", "s9"], "Request REQUEST belongs to session s1, not s9."),
     (["resume", "s2"], f"{THERE_IS_NO_SESSION} s2 in this workspace. The latest are s1."),
     (["resume", "--session", "other"], f"{THERE_IS_NO_SESSION} other in this workspace. The latest are s1."),
-    (["resume", "s1", "--user", "root2"], "Session s1 is ann's, and not to be resumed as root2."),
+    (["resume", "s1", "--user", "root2"], "Session s1 belongs to ann; root2 cannot resume it."),
 ]
 
 
@@ -520,8 +521,8 @@ def test_an_approval_without_anything_put_away_says_what_it_is_good_for(here: Pa
     store.execute("DELETE FROM events")
     store.close()
     assert quoth("approve", request, cwd=here).err == (
-        "quoth: There is nothing to resume: it counts where the question stands on a screen, "
-        "or when the call is made again in session s1.\n"
+        "quoth: There is nothing to resume. The decision applies where the question is on a screen, or when "
+        "session s1 repeats the call.\n"
     )
     assert done(here, "call", WRITE, "--session", "s1") == "Created src/a.txt, 1 byte."
 
@@ -586,7 +587,9 @@ def test_a_scope_is_asked_at_a_terminal(here: Path, answer: str, code: int) -> N
         terminal.see("It leaves :content open.")
         terminal.see(f"{ALLOW_THAT_IN_THIS_SESSION} 8 hours? [y/N]")
         terminal.type(answer + "\n")
-        terminal.see("quoth: To go on: quoth resume s1" if code == 0 else "quoth: Nothing was granted.")
+        terminal.see(
+            "quoth: To continue: quoth resume s1" if code == 0 else "quoth: No permission was granted."
+        )
         assert terminal.ended() == code
     assert (told(here, "pending") == []) is (code == 0)
 
@@ -606,7 +609,7 @@ def test_a_question_that_is_taken_back_leaves_a_call_that_can_be_resumed(here: P
     with Terminal("call", WRITE, "--session", "s1", cwd=here) as terminal:
         terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
         terminal.type(CTRL_C)
-        terminal.see(f"{THEN_GO_ON_WITH}: quoth resume s1")
+        terminal.see(f"{THEN_CONTINUE_WITH}: quoth resume s1")
         assert terminal.ended() == 130
     (request,) = told(here, "pending")
     done(here, "approve", request["id"])

@@ -204,7 +204,7 @@ def test_a_damaged_store_is_found(tmp_path: Path) -> None:
     store.write_bytes(b"no database, but long enough to be taken for one" * 100)
     code, rows = found(tmp_path, **env)
     assert (code, rows["store"][0]["state"]) == (1, "wrong")
-    assert rows["store"][0]["cure"].startswith("put back a copy of the file")
+    assert rows["store"][0]["cure"].startswith("restore a copy of the file")
 
 
 WRONG = [
@@ -224,7 +224,7 @@ def test_a_mistake_is_a_finding_and_the_others_are_still_made(
     assert f"!!  {name} " in said.out
     assert detail in said.out
     assert "Emacs" in said.out
-    assert said.out.endswith(" to cure.\n")
+    assert said.out.endswith(" to fix.\n")
 
 
 def test_rules_that_wait_for_trust_are_told_of(tmp_path: Path) -> None:

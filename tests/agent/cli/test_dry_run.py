@@ -14,6 +14,7 @@ from sentences import (
     IT_RUNS_A_PROGRAM,
     IT_WRITES_FILES,
     ITS_GUARD_WAS_NOT_ASKED,
+    NO_REQUESTS_ARE_WAITING,
 )
 from words import Said, agent, files, lines, quoth, tool
 
@@ -43,7 +44,7 @@ def test_a_plan_is_printed_with_its_digest_and_how_to_approve_it(here: Path) -> 
     assert said.code == 0
     assert said.err == "quoth: To approve it as a whole, give the dry run a session: --session NAME\n"
     assert not (here / "a.txt").exists()
-    assert quoth("pending", cwd=here).err == "quoth: Nothing waits.\n"
+    assert quoth("pending", cwd=here).err == f"quoth: {NO_REQUESTS_ARE_WAITING}.\n"
 
 
 def test_what_needs_no_approval_says_so(here: Path) -> None:
@@ -65,8 +66,8 @@ def test_what_the_permissions_of_memory_decide_is_left_open(here: Path) -> None:
     append = '(block :operation "append" :label "h" :content "DRY")'
     for program in (append, f"(for [x (range 2)] {append})"):
         assert quoth("eval", program, "--dry-run", cwd=here).err == (
-            "quoth: No rule asks about anything in it. The permissions of memory blocks may still ask or"
-            " deny: quoth memory list shows them.\n"
+            "quoth: No rule asks about a call in it. Permissions of memory blocks may still ask or deny; to "
+            "see them: quoth memory list\n"
         )
 
 

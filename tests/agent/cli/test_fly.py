@@ -16,7 +16,7 @@ from sentences import (
     IS_ONE_TOO_MANY,
     IT_WRITES_FILES,
     RETRY_IS_A_WHOLE_NUMBER,
-    THEN_GO_ON_WITH,
+    THEN_CONTINUE_WITH,
     THERE_IS_NO_PHASE,
     THERE_IS_NO_STEP,
     THERE_IS_NO_TOOL_NAMED,
@@ -122,7 +122,7 @@ def test_check_tells_faults_so_that_an_editor_finds_them(desk: Desk) -> None:
 
 def test_check_of_a_plan_without_faults_is_one_line(desk: Desk) -> None:
     desk.plan(TODO, step("one", "1"), step("two", "(put 2)"))
-    assert desk.fly("--check") == Said(0, "plan.org: 2 steps, nothing is wrong.\n", "")
+    assert desk.fly("--check") == Said(0, "plan.org: 2 steps, no faults.\n", "")
     assert json.loads(desk.fly("--check", "--json").out) == []
 
 
@@ -147,24 +147,24 @@ def test_a_copy_is_flown_and_the_plan_stays_as_it_is(desk: Desk) -> None:
     before = desk.text
     said = desk.fly("--copy")
     assert (said.code, said.out.splitlines()[0], desk.text) == (0, "DONE    one: 3", before)
-    found = re.search(r"plan.org stays as it is; this flies a copy: (/\S+/plan.org)\n", said.err)
+    found = re.search(r"plan.org is left unchanged; quoth flies this copy: (/\S+/plan.org)\n", said.err)
     assert found
     assert "* DONE one" in Path(found[1]).read_text()
     assert said.err.splitlines()[-4:] == [
-        f"quoth: The copy, with its results: {found[1]}",
+        f"quoth: The copy with its results: {found[1]}",
         "quoth: To get the examples: quoth new example",
-        f"quoth: Then, a task in words: quoth run '{FIRST_TASK}' --workspace shop",
-        "quoth: For a prompt: quoth --workspace shop",
+        f"quoth: Then, to give a task in words: quoth run '{FIRST_TASK}' --workspace shop",
+        "quoth: To start the REPL: quoth --workspace shop",
     ]
     assert desk.fly("--copy", "--check").err == (
-        "quoth: --check flies nothing, and --copy says how to fly; leave one out.\n"
+        "quoth: --check runs nothing, so --copy has no effect with it; leave one of them out.\n"
     )
 
 
 def test_check_tells_how_many_steps_a_name_is_for(desk: Desk) -> None:
     desk.plan(TODO, step("one", "1"), step("two", "2"), step("three", "3"))
     for words, number in ((["--only", "two"], 1), (["--from", "two"], 2), (["--until", "three"], 3)):
-        said = f"plan.org: 3 steps, nothing is wrong; {number} of them would be flown.\n"
+        said = f"plan.org: 3 steps, no faults; {number} of them would run.\n"
         assert desk.fly("--check", *words) == Said(0, said, "")
 
 
@@ -192,12 +192,12 @@ def test_a_plan_with_faults_does_not_fly(desk: Desk) -> None:
         (["approve", "none.org"], "There is no plan none.org."),
         (
             ["approve", "plan.org", "--for", "2h"],
-            "--for is for a request; a plan is approved step by step, as it is.",
+            "--for applies to requests, not to plans. Approve steps of a plan with --step.",
         ),
         (["approve", "plan.org", "--step", "oen"], f"{THERE_IS_NO_STEP} oen in plan.org. Did you mean one?"),
         (
             ["deny", "abcde", "--step", "one"],
-            "--step names a step of a plan, and abcde is none; a plan is a file, PLAN.org.",
+            "--step names a step of a plan, but abcde is not a plan. Give a file: PLAN.org",
         ),
         (["fly", "plan.org", "--only", "x"], f"{THERE_IS_NO_STEP} x in plan.org. They are: one."),
         (
@@ -214,19 +214,19 @@ def test_a_plan_with_faults_does_not_fly(desk: Desk) -> None:
         ),
         (
             ["fly", "plan.org", "--from", ""],
-            "Argument --from: the name of a step is needed. See: quoth fly --help",
+            "Argument --from: expected the name of a step. See: quoth fly --help",
         ),
         (
             ["fly", "plan.org", "--check", "--dry-run"],
-            "--check and --dry-run are two ways to look at a plan; take one of them.",
+            "Use either --check or --dry-run, not both.",
         ),
         (
             ["fly", "plan.org", "--check", "--again"],
-            "--check flies nothing, and --again says how to fly; leave one out.",
+            "--check runs nothing, so --again has no effect with it; leave one of them out.",
         ),
         (
             ["fly", "plan.org", "--dry-run", "--parallel"],
-            "--dry-run flies nothing, and --parallel says how to fly; leave one out.",
+            "--dry-run runs nothing, so --parallel has no effect with it; leave one of them out.",
         ),
     ],
 )  # fmt: skip
@@ -270,9 +270,9 @@ def test_a_flight_that_waits_says_how_to_go_on(desk: Desk) -> None:
     assert said.code == 3
     found = re.search(r"To decide: quoth approve (\w+), or: quoth deny \1 --why TEXT", said.err)
     assert found
-    assert said.err.endswith(f"{THEN_GO_ON_WITH}: quoth fly plan.org --user ann\n")
+    assert said.err.endswith(f"{THEN_CONTINUE_WITH}: quoth fly plan.org --user ann\n")
     told = desk.does("approve", found[1])
-    assert f"To go on: quoth fly {desk.folder / 'plan.org'} --user ann\n" in told.err
+    assert f"To continue: quoth fly {desk.folder / 'plan.org'} --user ann\n" in told.err
     assert desk.fly().code == 0
     assert (desk.puts, desk.words) == (["1"], ["DONE", "DONE"])
 
@@ -306,7 +306,7 @@ def test_a_dry_run_shows_each_call_with_its_verdict_and_does_nothing(desk: Desk)
         f"  (put :x 1)  ; ask: {IT_WRITES_FILES}; :writes",
         "plan.org:5: two",
         "  ; a model may use: read-file",
-        "  ; must be true: (= 1 1)",
+        "  ; expects: (= 1 1)",
         "plan.org:11: three",
         "  ; it works with what one will have come to, and may call: put",
     )
@@ -325,9 +325,9 @@ def test_a_dry_run_shows_what_expectations_call_those_of_groups_too(desk: Desk) 
     files(desk.folder, {"deny.hy": '(deny (read-file) :why "not here")'})
     said = desk.fly("--dry-run", "--policy", "deny.hy", "--only", "two")
     assert said.out.splitlines()[2:6] == [
-        "  ; must be true: (= (read-file :path result) 1)",
+        "  ; expects: (= (read-file :path result) 1)",
         "plan.org:1: build",
-        f"  ; must be true: {look}",
+        f"  ; expects: {look}",
         '  (read-file :path "a")  ; deny: deny.hy:1 says (deny (read-file) :why "not here"); :reads',
     ]
     assert said.code == 0
@@ -362,7 +362,7 @@ def test_a_flight_is_a_session_that_can_be_listed_and_read(desk: Desk) -> None:
         assert re.search(line, told), line
     assert "The steps of a flight are not replayed" in str(desk.does("replay", "mine"))
     how = f"quoth fly {desk.folder / 'plan.org'} --user ann"
-    assert desk.does("resume", "mine").err.endswith(f"is the flight of a plan; to go on with it: {how}\n")
+    assert desk.does("resume", "mine").err.endswith(f"is the flight of a plan. To continue it: {how}\n")
 
 
 # Killed and interrupted
@@ -388,7 +388,7 @@ def test_ctrl_c_breaks_a_flight_off_and_it_goes_on(desk: Desk) -> None:
         it.interrupt()
         ended = it.ended()
     assert ended.code == 130
-    assert ended.err.endswith("quoth: To go on: quoth fly plan.org --tools tools.hy\n")
+    assert ended.err.endswith("quoth: To continue: quoth fly plan.org --tools tools.hy\n")
     assert desk.words == ["DONE", "RUNNING"]
     assert "- interrupted [" in desk.text
     assert desk.fly("--yes").code == 0
@@ -541,7 +541,7 @@ def test_a_plan_whose_flight_was_killed_is_locked_by_nobody(desk: Desk) -> None:
 
 def test_what_is_decided_while_a_plan_flies_counts_for_what_has_not_begun(desk: Desk) -> None:
     desk.plan(step("one", "(gate)"), step("two", "(put 2)"), step("three", "(put 3)"))
-    note = "quoth: plan.org is being flown; this counts for what has not begun yet.\n"
+    note = "quoth: A flight of plan.org is running; this applies to steps that have not started.\n"
     with at_the_gate(desk) as flight:
         said = desk.does("approve", "plan.org")
         assert (said.code, said.err.splitlines(keepends=True)[0]) == (0, note)

@@ -71,7 +71,7 @@ def test_the_latest_twenty_are_listed_and_more_if_asked(here: Path, store: Store
         fork_session(store, "done")
     few = quoth("sessions", cwd=here)
     assert len(few.out.splitlines()) == 20
-    assert few.err == "quoth: These are the latest 20 of 26; --all shows every one.\n"
+    assert few.err == "quoth: These are the latest 20 of 26 sessions. To show all: --all\n"
     every = quoth("sessions", "--all", cwd=here)
     assert (len(every.out.splitlines()), every.err) == (27, "")
     assert every.out.endswith(few.out)
@@ -146,7 +146,7 @@ def test_nothing_is_removed_unasked(here: Path, store: Store) -> None:
     aged(store, "done", "waits")
     shown = quoth("gc", "--dry-run", cwd=here)
     assert (shown.code, shown.out) == (0, "done  2020-01-01 00:00 UTC  5 events\n")
-    assert shown.err.endswith("It would remove 1 session and 0 lock files.\n")
+    assert shown.err.endswith("This would remove 1 session and 0 lock files.\n")
     refused = quoth("gc", "--no-input", cwd=here)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err.endswith(f"Remove 1 session and 0 lock files? {SAY_SO_WITH_YES}.\n")

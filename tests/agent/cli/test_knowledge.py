@@ -57,21 +57,20 @@ def test_it_forgets_and_keeps_the_rest(shelf: Shelf) -> None:
     said = knowledge(shelf, "forget", "Tides", "panels-fade-b2366582", "--yes")
     assert (said.code, said.out) == (
         0,
-        "Forgot Tides: it was removed from knowledge/mine.org.\n"
-        "Forgot panels-fade-b2366582: it was removed from knowledge/claims.org.\n",
+        "Removed Tides from knowledge/mine.org.\nRemoved panels-fade-b2366582 from knowledge/claims.org.\n",
     )
-    assert said.err == "quoth: Earlier conversations, and backups of the files, may still hold it.\n"
+    assert said.err == "quoth: Earlier conversations and backups of the files may still contain it.\n"
     assert shelf.read("knowledge/mine.org") == "* Wind\n* wind\n"
     assert shelf.read("knowledge/claims.org") == "#+TITLE: Claims\n\n"
 
 
 MISTAKES = [
-    (["show", "Tidse"], "There is no entry Tidse. Did you mean Tides?"),
-    (["show", "xyz"], "There is no entry xyz. quoth knowledge list shows them."),
-    (["forget", "Tides", "xyz", "--yes"], "There is no entry xyz. quoth knowledge list shows them."),
+    (["show", "Tidse"], "Unknown entry Tidse. Did you mean Tides?"),
+    (["show", "xyz"], "Unknown entry xyz. To list them: quoth knowledge list"),
+    (["forget", "Tides", "xyz", "--yes"], "Unknown entry xyz. To list them: quoth knowledge list"),
     (
         ["show", "WIND"],
-        "2 entries are called WIND; name its place: knowledge/mine.org:3, knowledge/mine.org:4",
+        "2 entries have the title WIND. Give the place of one: knowledge/mine.org:3, knowledge/mine.org:4",
     ),
     (
         ["list", "--kind", "clam"],
@@ -89,9 +88,9 @@ def test_a_mistake_is_one_sentence(shelf: Shelf, words: list[str], said: str) ->
 
 def test_where_nothing_was_filed(tmp_path: Path) -> None:
     said = quoth("knowledge", "list", cwd=tmp_path)
-    assert (said.code, said.out, said.err) == (0, "", "quoth: Nothing was filed here yet.\n")
+    assert (said.code, said.out, said.err) == (0, "", "quoth: No entries were filed here yet.\n")
     assert quoth("knowledge", "show", "x", cwd=tmp_path).err == (
-        "quoth: There is no entry x. Nothing was filed here yet.\n"
+        "quoth: Unknown entry x. No entries were filed here yet.\n"
     )
     assert not [*tmp_path.iterdir()]
 

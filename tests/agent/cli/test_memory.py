@@ -84,14 +84,14 @@ def test_where_nothing_is_remembered_it_says_how_to_begin(tmp_path: Path, state:
     assert said == Said(
         0,
         "",
-        'quoth: Nothing is remembered here yet. An agent does it with (block :operation "append" :label'
+        'quoth: The memory is empty. An agent adds a block with (block :operation "append" :label'
         ' "preferences" :content "…"), you with: quoth memory edit preferences --new\n',
     )
     assert told(tmp_path, "list") == told(tmp_path, "export") == told(tmp_path, "search", "duck") == []
-    assert memory(tmp_path, "search", "duck") == Said(0, "", "quoth: Nothing was found.\n")
+    assert memory(tmp_path, "search", "duck") == Said(0, "", "quoth: No results.\n")
     assert refused(tmp_path, "show", "x") == f"{THERE_IS_NO_BLOCK_NAMED} x; there are no blocks yet."
     assert done(tmp_path, "export") == "#+TITLE: Memory\n"
-    assert "Nothing is remembered here yet.\nIt is kept in no store yet.\n" in done(tmp_path, "status")
+    assert "The memory is empty.\nThe memory is stored in no store yet.\n" in done(tmp_path, "status")
     assert list(state.iterdir()) == []
 
 
@@ -102,7 +102,7 @@ def test_blocks_are_listed_one_a_line(here: Path) -> None:
         done(here, "list"),
     )
     assert done(here, "list", "--kind", "core").startswith("preferences  core")
-    assert memory(here, "list", "--kind", "working").err == "quoth: There is no working block.\n"
+    assert memory(here, "list", "--kind", "working").err == "quoth: No block is working.\n"
     first, second = told(here, "list")
     assert first | {"created": 0, "updated": 0} == {
         "label": "notes", "description": "", "kind": "archival", "permission": "read_write", "limit": 50,
@@ -112,14 +112,17 @@ def test_blocks_are_listed_one_a_line(here: Path) -> None:
 
 
 def test_each_agent_has_its_own(here: Path) -> None:
-    assert refused(here, "list", "--agent", "other") == "No agent other has blocks here; there is: agent."
+    assert (
+        refused(here, "list", "--agent", "other")
+        == "The agent other has no blocks here. Agents with blocks: agent."
+    )
     done(here, "edit", "mine", "--new", "--text", "x", "--agent", "other")
     assert [one["label"] for one in told(here, "list")] == ["notes", "preferences"]
 
 
 def test_a_shared_block_is_its_owners(here: Path) -> None:
     assert done(here, "edit", "preferences", "--share", "other=append") == (
-        "Shared preferences with other, who may read and append.\n"
+        "Shared preferences with the agent other. It may read and append.\n"
     )
     assert re.fullmatch(
         rf"preferences  core  append  22 of 5,000  v1  {MINUTE}  of agent\n",
@@ -128,16 +131,22 @@ def test_a_shared_block_is_its_owners(here: Path) -> None:
     assert told(here, "list", "--agent", "other")[0]["owner"] == "agent"
     assert told(here, "export", "--agent", "other") == []
     for words in (["edit", "preferences", "--text", "x"], ["forget", "preferences", "--yes"]):
-        assert refused(here, *words, "--agent", "other") == "preferences belongs to agent: --agent agent"
+        assert (
+            refused(here, *words, "--agent", "other")
+            == "preferences belongs to the agent agent. Add: --agent agent"
+        )
     assert text(here) == "User prefers dark mode"
     assert told(here, "edit", "preferences", "--share", "third=read_only") == {
         "label": "preferences",
         "shares": {"other": "append", "third": "read_only"},
     }
     assert done(here, "edit", "preferences", "--share", "other=") == (
-        "preferences is not shared with other any more.\n"
+        "preferences is no longer shared with other.\n"
     )
-    assert refused(here, "list", "--agent", "other") == "No agent other has blocks here; there is: agent."
+    assert (
+        refused(here, "list", "--agent", "other")
+        == "The agent other has no blocks here. Agents with blocks: agent."
+    )
 
 
 def test_a_block_is_shown_with_what_is_known_of_it(here: Path) -> None:
@@ -182,7 +191,7 @@ def test_the_status_says_what_there_is(here: Path) -> None:
     assert said.out.splitlines()[:4] == [
         "agent  core      1 block  22 characters",
         "agent  archival  1 block  7 characters",
-        f"It is kept in {store_path(here)}.",
+        f"The memory is stored in {store_path(here)}.",
         "It is searched by words.",
     ]
 
@@ -197,7 +206,7 @@ def test_only_this_makes_a_block_admin_human_or_partner(here: Path) -> None:
         )
         assert told(here, "list")[1]["permission"] == permission
     assert done(here, "edit", "preferences", "--permission", "admin").startswith(
-        "It is so already: preferences"
+        "Nothing to change in preferences"
     )
     assert told(here, "edit", "notes", "--kind", "working", "--limit", "0")["limit"] == 20_000
 
@@ -276,9 +285,9 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "label taken": (
         ["edit", "notes", "--new", "--text", "x"],
-        "There is a block notes already; leave --new out to edit it.",
+        "The block notes already exists. To edit it, leave out --new.",
     ),
-    "no text": (["edit", "fresh", "--new", "--text", " "], "The text is empty; no block was made."),
+    "no text": (["edit", "fresh", "--new", "--text", " "], "The text is empty; no block was created."),
     "no label": (
         ["edit", " ", "--new", "--text", "x"],
         f"A label must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
@@ -311,7 +320,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "shared with nobody": (
         ["edit", "notes", "--share", "librarian"],
-        "--share stands alone, and says AGENT=PERMISSION, such as librarian=append.",
+        "--share takes AGENT=PERMISSION, such as librarian=append, and no other option of edit.",
     ),
     "not shared": (["edit", "notes", "--share", "librarian="], "notes is not shared with librarian."),
     "editor that fails": (
@@ -335,7 +344,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["search", "x", "--since", "yesterday"],
         "--since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",
     ),
-    "unknown format": (["export", "--format", "xml"], "There is no format xml; use org or json."),
+    "unknown format": (["export", "--format", "xml"], "Unknown format xml; use org or json."),
     "no file": (["import", "none.org"], f"{THERE_IS_NO_FILE} none.org."),
     "no memory": (
         ["import", "plain.txt"],
@@ -363,7 +372,7 @@ def test_no_program_of_a_tool_changes_what_is_remembered(here: Path) -> None:
     for words in (["edit", "notes", "--text", "x"], ["forget", "notes", "--yes"], ["import", "m.org"]):
         files(here, {"m.org": done(here, "export")})
         assert refused(here, *words, env={"QUOTH_INSIDE": "1"}) == (
-            "A program that a tool runs cannot change what is remembered this way."
+            "A program that a tool runs cannot change the memory with this command."
         )
     assert text(here, "notes") == "A duck\n"
 
@@ -386,9 +395,9 @@ def test_what_the_records_still_hold_is_said(here: Path) -> None:
     quoth("call", '(echo :text "footnotes")', "--session", "s2", cwd=here)
     said = memory(here, "forget", "notes", "preferences", "--yes")
     assert said.err.splitlines() == [
-        "quoth: The transcripts of 1 session still name notes; to remove them: quoth rm s1",
-        "quoth: The audit still names notes in 1 call; it is kept whole, and goes only with all else that is"
-        f" in {store_path(here)}.",
+        "quoth: The transcripts of 1 session still name notes. To remove them: quoth rm s1",
+        "quoth: The audit trail still names notes in 1 call. Its rows are never removed; to remove the "
+        f"trail, delete the whole store {store_path(here)}.",
     ]
     done(here, "edit", "notes", "--new", "--text", "x")
     assert told(here, "forget", "notes", "--yes") == {
@@ -437,12 +446,12 @@ def test_another_workspace_takes_it_all_in(here: Path) -> None:
         "1 block exists already: notes. Nothing was changed. To replace, add --replace."
     )
     assert done(here, "import", "m.org", "--workspace", "other", "--replace") == (
-        "0 new blocks, 1 replaced, 1 there already.\n"
+        "0 new blocks, 1 replaced, 1 unchanged.\n"
     )
     assert told(other, "show", "notes", "--history")["versions"][0]["text"] == "changed"
     assert told(other, "show", "notes", "--history")["text"] == text(here, "notes")
     assert done(here, "import", "m.org", "--workspace", "other", "--replace") == (
-        "0 new blocks, 2 there already.\n"
+        "0 new blocks, 2 unchanged.\n"
     )
 
 
@@ -459,7 +468,7 @@ def test_any_earlier_text_is_brought_back_by_its_version(here: Path) -> None:
         "preferences has no version 9; it has 1, 2, 3, 4, 5."
     )
     assert refused(here, "edit", "preferences", "--version", "1", "--text", "x") == (
-        "--version brings back an earlier text; it does not go with --text or --new."
+        "--version restores an earlier text; leave out --text and --new."
     )
 
 
@@ -469,7 +478,10 @@ def test_a_forgotten_label_does_not_come_back_by_an_old_approval(here: Path) -> 
     assert quoth("call", form, "--session", "s", cwd=here).code == 3
     request = json.loads(quoth("pending", "--json", cwd=here).out)[0]["id"]
     said = memory(here, "forget", "preferences", "--yes")
-    assert f"A call that names preferences still waits to be approved: quoth deny {request}\n" in said.err
+    assert (
+        f"A call that names preferences still waits for approval. To deny it: quoth deny {request}\n"
+        in said.err
+    )
     assert quoth("approve", request, cwd=here).code == 0
     went_on = quoth("resume", "s", cwd=here)
     assert went_on.code == 1
@@ -515,7 +527,7 @@ def test_a_url_of_a_memory_is_shown_without_its_password(tmp_path: Path) -> None
 def test_an_output_that_cannot_hold_it_is_refused(here: Path) -> None:
     done(here, "edit", "notes", "--text", "🦆")
     assert refused(here, "export", env={"PYTHONIOENCODING": "ascii"}, real=True) == (
-        "Standard output is not UTF-8; name a file: quoth memory export FILE"
+        "Standard output is not UTF-8. Give a file: quoth memory export FILE"
     )
 
 
@@ -589,7 +601,9 @@ def test_a_label_with_quotes_is_found_in_the_records(here: Path) -> None:
 
 
 def test_where_no_meaning_is_wanted_none_is_advertised(here: Path) -> None:
-    assert memory(here, "status").err == "quoth: QUOTH_EMBEDDER is none, so that only words are searched.\n"
+    assert (
+        memory(here, "status").err == "quoth: QUOTH_EMBEDDER is none, so memory is searched only by words.\n"
+    )
 
 
 def test_what_is_said_of_a_block_is_one_line(here: Path) -> None:

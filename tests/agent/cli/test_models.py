@@ -114,7 +114,7 @@ def test_without_a_key_a_run_says_how_to_give_one(tmp_path: Path) -> None:
 
 def test_a_key_is_typed_and_not_shown(tmp_path: Path) -> None:
     with Terminal("models", "login", "anthropic", cwd=tmp_path) as terminal:
-        terminal.see("Key of anthropic (it is not shown): ")
+        terminal.see("Key of anthropic (not shown as you type): ")
         terminal.type(f"{SECRET}\n")
         terminal.see(f"The key of anthropic is stored in {keys_path()}.")
         assert terminal.ended() == 0
@@ -122,7 +122,7 @@ def test_a_key_is_typed_and_not_shown(tmp_path: Path) -> None:
     assert keys_path().read_text() == f"ANTHROPIC_API_KEY={SECRET}\n"
     assert rows(tmp_path)["anthropic"]["key_from"] == f"ANTHROPIC_API_KEY in {keys_path()}"
     said = quoth("models", "logout", "anthropic", cwd=tmp_path)
-    assert said == Said(0, f"The key of anthropic is removed from {keys_path()}.\n", "")
+    assert said == Said(0, f"The key of anthropic was removed from {keys_path()}.\n", "")
     assert quoth("models", "logout", "anthropic", cwd=tmp_path).out == "No key of anthropic is stored.\n"
 
 
@@ -131,22 +131,25 @@ def test_a_key_may_come_by_a_pipe(tmp_path: Path) -> None:
     said = quoth("models", "login", "openai", "-", "--json", cwd=tmp_path, stdin=f"{SECRET}\n", env=env)
     stored = {"status": "stored", "provider": "openai", "where": str(keys_path())}
     assert (said.code, json.loads(said.out)) == (0, stored)
-    assert said.err == "quoth: OPENAI_API_KEY is set, and comes before it.\n"
+    assert said.err == "quoth: The environment variable OPENAI_API_KEY is set; quoth uses it instead.\n"
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["list"], "There is no action list of quoth models. They are get, test, login and logout."),
-        (["logn", "openai"], "There is no action logn of quoth models. Did you mean login?"),
-        (["get"], "Name the model to get: local or local-small."),
+        (["list"], "Unknown action of quoth models: list. The actions are get, test, login and logout."),
+        (["logn", "openai"], "Unknown action of quoth models: logn. Did you mean login?"),
+        (["get"], "Give the model to fetch: local or local-small."),
         (["get", "locla"], "There is no local model named locla. Did you mean local?"),
-        (["login"], "Name a provider: openai, openai-responses, anthropic,"),
+        (["login"], "Give a provider: openai, openai-responses, anthropic,"),
         (["login", "opnai"], f"{THERE_IS_NO_PROVIDER} opnai. {DID_YOU_MEAN_OPENAI}?"),
         (["login", "local"], "local needs no key."),
-        (["login", SECRET * 2], "That is no provider. They are openai,"),
-        (["login", "openai", SECRET], "A key is no argument: other processes would see it. Leave it out;"),
-        (["login", "openai"], "A key is typed at a terminal; to pipe one in, end with -: quoth models login"),
+        (["login", SECRET * 2], "This is not a provider. The providers with keys are openai,"),
+        (
+            ["login", "openai", SECRET],
+            "Do not type a key as an argument: other processes can read it. Leave it out;",
+        ),
+        (["login", "openai"], "There is no terminal to type the key at. To pipe it in: quoth models login"),
         (["login", "openai", "-"], "No key was given; nothing is stored."),
     ],
 )

@@ -13,8 +13,8 @@ from words import quoth
 
 CHECKED = {
     "tool": ("word-count.hy", "word-count.hy: 2 examples of 1 tool: 2 ok.\n"),
-    "plan": ("word-count.org", "word-count.org: 3 steps, nothing is wrong.\n"),
-    "policy": ("word-count.hy", "word-count.hy: 4 rules, 1 limit; nothing to complain of.\n"),
+    "plan": ("word-count.org", "word-count.org: 3 steps, no faults.\n"),
+    "policy": ("word-count.hy", "word-count.hy: 4 rules, 1 limit; no findings.\n"),
     "bridge": ("word-count.py", "It works.\n"),
 }
 

@@ -17,6 +17,7 @@ from sentences import (
     IS_TRUSTED_AS_IT_IS,
     IT_ONLY_READS,
     IT_WRITES_FILES,
+    ITS_TRUST_WAS_REMOVED,
     READ_IT_THEN_RUN,
     RESTORE_IT_OR_RUN,
     THERE_IS_NO_POLICY_FILE,
@@ -98,7 +99,7 @@ def test_the_rules_that_ship_allow_what_they_name_and_no_way_around(tmp_path: Pa
     said = quoth("policy", "example", cwd=tmp_path)
     (tmp_path / "p.hy").write_text(said.out)
     checked = quoth("policy", "check", "p.hy", cwd=tmp_path)
-    assert (checked.code, checked.out) == (0, "p.hy: 12 rules; nothing to complain of.\n")
+    assert (checked.code, checked.out) == (0, "p.hy: 12 rules; no findings.\n")
     with agent(tmp_path, policy=tmp_path / "p.hy") as here:
         judged_so = {argv: verdict(here, argv) for argv in EXAMPLE}
     assert judged_so == EXAMPLE
@@ -200,7 +201,7 @@ def test_a_workspaces_policy_counts_once_it_is_trusted(here: Path) -> None:
         0,
         f".quoth/policy.hy {IS_TRUSTED_AS_IT_IS}, SHA-256 {digest}:\n"
         "  (deny (list-files))\n"
-        "  (allow (write-file))  (passed over, for a workspace may only tighten)\n",
+        "  (allow (write-file))  (ignored, because a workspace may only tighten the rules)\n",
         "",
     )
     after = quoth("call", "(list-files)", cwd=here)
@@ -227,14 +228,17 @@ def test_a_trusted_policy_that_changes_stops_every_command(here: Path) -> None:
     gone = f"quoth: {own} {WAS_TRUSTED_AND_IS_GONE}; {RESTORE_IT_OR_RUN}: quoth trust\n"
     assert quoth("call", '(echo "x")', cwd=here) == Said(2, "", gone)
     assert quoth("trust", "--yes", cwd=here) == Said(
-        0, f"There is no policy in {here} any more, and none is trusted.\n", ""
+        0, f"{here} no longer has a policy; {ITS_TRUST_WAS_REMOVED}.\n", ""
     )
     assert quoth("call", '(echo "x")', cwd=here) == Said(0, "x\n", "")
 
 
 def test_what_cannot_be_trusted(here: Path) -> None:
     assert quoth("trust", "--yes", cwd=here) == Said(
-        2, "", f"quoth: There is no .quoth/policy.hy in {here}.\n"
+        2,
+        "",
+        f"quoth: {here} has nothing to trust: no .quoth/policy.hy, settings, startup file, AGENTS.md or "
+        "skill.\n",
     )
     assert quoth("trust", "nope", cwd=here) == Said(2, "", f"quoth: The workspace nope {IS_NOT_A_FOLDER}.\n")
     files(here, {".quoth/policy.hy": "(deny"})
@@ -264,7 +268,7 @@ def test_the_settings_of_a_workspace_are_trusted_with_its_policy(here: Path) -> 
     (here / ".quoth/config.hy").unlink()
     (here / ".quoth/policy.hy").unlink()
     assert quoth("trust", "--yes", cwd=here).out == (
-        f"There are no settings in {here} any more, and none are trusted.\n"
+        f"{here} no longer has settings; {ITS_TRUST_WAS_REMOVED}.\n"
     )
 
 
@@ -332,11 +336,11 @@ def test_check_for_programs(here: Path) -> None:
 
 
 def test_check_without_findings(here: Path) -> None:
-    done = "p.hy: 3 rules, 1 limit; nothing to complain of.\n"
+    done = "p.hy: 3 rules, 1 limit; no findings.\n"
     assert quoth("policy", "check", "p.hy", cwd=here) == Said(0, done, "")
     assert quoth("policy", "check", "--policy", "p.hy", cwd=here) == Said(0, done, "")
     assert data(quoth("policy", "check", "p.hy", "--json", cwd=here)) == []
-    none = f"{THERE_IS_NO_POLICY_FILE}; calls are judged by their tools' effects.\n"
+    none = "No policy file applies; the effects of a tool decide about its calls.\n"
     assert quoth("policy", "check", cwd=here) == Said(0, none, "")
 
 
@@ -351,7 +355,7 @@ def test_check_of_a_workspace_knows_that_it_may_only_tighten(here: Path, state: 
     both = quoth("policy", "check", cwd=here)
     assert both.code == 1
     assert both.out.startswith(expected)
-    assert both.out.endswith("config/policy.hy: 1 rule; nothing to complain of.\n")
+    assert both.out.endswith("config/policy.hy: 1 rule; no findings.\n")
     assert both.err == f"quoth: {own} {IS_NOT_TRUSTED} in its present form; {READ_IT_THEN_RUN}: quoth trust\n"
 
 
@@ -435,7 +439,7 @@ def test_explain_of_a_reply_that_says_how_sure_it_is(here: Path) -> None:
     assert explained('(echo "x")', *way, "--confidence", "0.5", cwd=here).out.startswith("allow")
     assert "(decides; cannot be decided, so it counts)" in explained('(echo "x")', *way, cwd=here).out
     refused = explained('(echo "x")', "--confidence", "50", cwd=here).err
-    assert refused.startswith(f"quoth: Argument --confidence: {A_NUMBER_FROM_0} to 1 is needed, not 50.")
+    assert refused.startswith(f"quoth: Argument --confidence: expected {A_NUMBER_FROM_0} to 1, not 50.")
 
 
 def test_explain_shows_what_cannot_be_decided(here: Path) -> None:
@@ -469,7 +473,7 @@ def test_explain_refuses_what_is_no_call(here: Path, form: str, message: str) ->
         (["policy"], "The following arguments are required: ACTION. See: quoth policy --help"),
         (
             ["policy", "explain"],
-            "Give a call to explain, or --session ID for the calls of a session.",
+            "Give a call to explain, or a session with --session ID.",
         ),
         (["policy", "explain", "(echo)", "--route", "chad"], "There is no route chad. Did you mean chat?"),
         (["policy", "check", "--polcy", "x"], "quoth policy has no option --polcy. Did you mean --policy?"),

@@ -109,7 +109,8 @@ def test_the_calls_of_a_session_are_judged_by_what_it_had_seen_then(here: Path) 
     # of a form without --route it is said that it is taken as the person's own
     typed = quoth(*words[:5], "--policy", "p.hy", "--tools", "t.hy", cwd=here)
     assert typed.err == (
-        "quoth: The values of a form that you type are your own words; as a model's call: --route reply\n"
+        "quoth: Values in a form that you type have you as their origin. To judge it as a model's call: "
+        "--route reply\n"
     )
     assert typed.out.splitlines() == [
         f"allow: {IT_USES_THE_NETWORK}, and :to x@evil.example is in your task.",

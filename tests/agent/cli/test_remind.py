@@ -148,7 +148,7 @@ def test_what_a_channel_does_not_take_is_not_marked(home: Path) -> None:
 @pytest.mark.parametrize(
     ("channels", "sentence"),
     [
-        ([], f"{THERE_IS_NO_CHANNEL} opps. Name it: --channel NAME=WHERE."),
+        ([], f"{THERE_IS_NO_CHANNEL} opps. Define it: --channel NAME=WHERE"),
         (
             ["--channel", "ops=ops.jsonl"],
             f"{THERE_IS_NO_CHANNEL} opps. Did you mean ops? The channels are ops.",

@@ -26,7 +26,7 @@ from sentences import (
     THERE_IS_NO_SESSION,
     THESE_TOOLS_ARE_GONE_AND,
     THIS_IS_NO_SESSION,
-    TO_GO_ON_WITH,
+    TO_CONTINUE,
     WAS_CHANGED_AFTER_IT_WAS,
 )
 from words import Agent, PausableClock, Said, Terminal, complaint, files, lines, quoth, scripted, tool
@@ -161,7 +161,9 @@ def test_sessions_are_listed_one_a_line(here: Path) -> None:
 def test_single_calls_alone_are_said_to_be_there(here: Path) -> None:
     done(here, "call", '(echo :text "a")', "--session", "s1", "--user", "bob")
     assert quoth("sessions", cwd=here) == Said(
-        0, "", "quoth: There is no session with a run in this workspace. --all shows those of single calls.\n"
+        0,
+        "",
+        "quoth: There is no session with a run in this workspace. To show those of single calls: --all\n",
     )
     quoth("call", '(write-file :path "a" :content "")', "--session", "s2", cwd=here)
     assert [one["id"] for one in told(here, "sessions")] == ["s2"]  # it waits for a person
@@ -209,19 +211,19 @@ MISTAKES = [
     (["log", "--org", "--hy"], "Argument --hy: not allowed with argument --org. See: quoth log --help"),
     (["fork", "s1", "--at", "6"], "There is no event s1.6; session s1 has 5 events."),
     (["fork", "s1", "--at", "9" * 5000], f"There is no event s1.{'9' * 18}; session s1 has 5 events."),
-    (["fork", "s1", "--at", "0"], f"--at takes the place of an event, {A_WHOLE_NUMBER_FROM_1}, not 0."),
-    (["fork", "s1", "--at", "x"], f"--at takes the place of an event, {A_WHOLE_NUMBER_FROM_1}, not x."),
+    (["fork", "s1", "--at", "0"], f"--at takes the number of an event, {A_WHOLE_NUMBER_FROM_1}, not 0."),
+    (["fork", "s1", "--at", "x"], f"--at takes the number of an event, {A_WHOLE_NUMBER_FROM_1}, not x."),
     (["fork"], "The following arguments are required: ID. See: quoth fork --help"),
     (["export", "s1", "talk.txt"], f"{THERE_IS_A_FILE} talk.txt already."),
     (["export", "s1", "no/file"], f"no/file {CANNOT_BE_WRITTEN}: No such file or directory."),
     (["import", "none.hy"], f"{THERE_IS_NO_FILE} none.hy."),
     (["import", "talk.txt"], f"{THIS_IS_NO_SESSION}: its first form is not (quoth-session …)."),
     (["import", "."], f". {CANNOT_BE_READ}: Is a directory."),
-    (["rm", "s1"], f"Remove session s1, and all that waits there? {SAY_SO_WITH_YES}."),
+    (["rm", "s1"], f"Remove session s1, and everything that waits there? {SAY_SO_WITH_YES}."),
     (["rm", "s1", "s2", "--yes"], f"{THERE_IS_NO_SESSION} s2 in this workspace. The latest are s1."),
     (
         ["resume", "s1"],
-        f"{NOTHING_WAITS_IN_SESSION} s1. {TO_GO_ON_WITH} its conversation: quoth resume s1 TEXT",
+        f"{NOTHING_WAITS_IN_SESSION} s1. {TO_CONTINUE} its conversation: quoth resume s1 TEXT",
     ),
     (["resume", "s1", "--max-steps", "0"], None),
 ]
@@ -244,8 +246,8 @@ def test_a_fork_goes_on_from_its_place_and_makes_no_call_twice(here: Path) -> No
     forked = quoth("fork", "s1", "--at", str(place), cwd=here)
     new = forked.out.strip()
     assert forked.err == lines(
-        f"quoth: It begins with the first {place} events of session s1.",
-        f"quoth: To go on: quoth resume {new}",
+        f"quoth: It has the first {place} events of session s1.",
+        f"quoth: To continue: quoth resume {new}",
     )
     assert digests(here, new)[:place] == digests(here)[:place]
     assert done(here, "log", f"{new}.{place + 1}").endswith(f", digest {digests(here, new)[place]}")
@@ -318,7 +320,7 @@ def test_a_session_is_the_same_in_another_store_and_goes_on_there(here: Path, tm
     assert done(here, "export", "s1") == (here / "s1.hy").read_text().rstrip("\n")
     taken = quoth("import", "s1.hy", cwd=here, **other)
     assert (taken.code, taken.out) == (0, "s1\n")
-    assert taken.err.endswith("quoth: To go on: quoth resume s1\n")
+    assert taken.err.endswith("quoth: To continue: quoth resume s1\n")
     assert digests(here, **other) == digests(here)
     for way in ("--hy", "--org", "--full"):
         assert done(here, "log", "s1", way, **other) == done(here, "log", "s1", way)
@@ -442,7 +444,8 @@ def test_a_secret_is_not_exported(here: Path) -> None:
     exported = quoth("export", "s1", cwd=here)
     assert "hunter2x" not in exported.out
     assert exported.err == (
-        "quoth: Declared secrets are not in it; calls that wait for them cannot be made from it.\n"
+        "quoth: The export leaves out declared secrets, so waiting calls that contain them cannot be run "
+        "from it.\n"
     )
     for way in ("--hy", "--org", "--json", "--full"):
         assert "hunter2x" not in done(here, "log", "s1", way)
@@ -471,7 +474,7 @@ def test_a_session_is_removed_with_what_waits_in_it_and_the_audit_stays(here: Pa
 def test_a_person_is_asked_at_a_terminal(here: Path, answer: str, code: int) -> None:
     kept(here, lambda store: Transcript(lambda: store).add("s1", "session", {"user": "ann"}))
     with Terminal("rm", "s", cwd=here) as terminal:
-        terminal.see("Remove session s1, and all that waits there? [y/N]")
+        terminal.see("Remove session s1, and everything that waits there? [y/N]")
         terminal.type(answer + "\n")
         terminal.see("Removed session s1." if code == 0 else "quoth: Nothing was removed.")
         assert terminal.ended() == code
@@ -513,7 +516,7 @@ def test_words_wait_for_what_is_unfinished(here: Path) -> None:
     wait(here)
     said = quoth("resume", "s1", "Go", "on.", cwd=here)
     assert said.code == 3
-    assert "quoth: Session s1 still waits, so this was not said: Go on.\n" in said.err
+    assert "quoth: Session s1 still waits, so this was not sent: Go on.\n" in said.err
     approve(here)
     files(here, {"program.txt": f"{PROGRAM}\n---\nIt is done.\n---\nSo it goes."})
     assert done(here, "resume", "s1", "Go", "on.") == "It is done.\nSo it goes."
@@ -632,12 +635,12 @@ def test_the_repl_says_with_which_conversation_it_goes_on(here: Path) -> None:
     assert again == Said(
         0,
         "Three.\n",
-        "Going on with the conversation of session s1, 2 messages so far; ,new begins another.\n",
+        "Continuing the conversation of session s1, 2 messages so far. For a new one, type: ,new\n",
     )
     talk(here, "s2")
     other = quoth("--session", "s2", cwd=here, stdin="")
     assert other.err == (
-        "A new conversation in session s2; to go on with that of its last run: quoth resume s2 TEXT\n"
+        "A new conversation in session s2. To continue that of its last run: quoth resume s2 TEXT\n"
     )
 
 

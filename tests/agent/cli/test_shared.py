@@ -62,7 +62,10 @@ def test_a_call_waits_here_and_is_approved_there(machines: tuple[Machine, Machin
     assert [one["id"] for one in there.waiting()] == [request]
     said = there.types("approve", request)
     assert (said.code, said.out) == (0, f"Approved once: {WRITE}\n")
-    assert said.err == "quoth: It counts where session s is; to go on there: quoth resume s\n"
+    assert (
+        said.err
+        == "quoth: The decision applies where session s is stored. To continue there: quoth resume s\n"
+    )
     assert here.types("resume", "s").out == "Created a.txt, 1 byte.\n"
     assert (here.work / "a.txt").read_text() == "x"
     assert here.types("call", WRITE, "--session", "s", "--no-input").code == 3
@@ -104,7 +107,8 @@ def test_a_request_that_was_altered_is_told(machines: tuple[Machine, Machine], s
     client.set(row, client.get(row).replace(b"a.txt", b"b.txt"))
     unbelieved = f"{IS_NOT_SIGNED_WITH_THE}, or was put back to an earlier state; it counts"
     assert here.types("pending").err == (
-        f"quoth: Request {request} is left out: it {unbelieved} as undecided.\nquoth: Nothing waits.\n"
+        f"quoth: Request {request} was skipped: it {unbelieved} as undecided.\nquoth: No requests are "
+        "waiting.\n"
     )
     said = here.types("approve", request)
     assert (said.code, said.err) == (

@@ -39,7 +39,7 @@ def run(here: Path, *words: str, stdin: int, **more: object) -> subprocess.Compl
 def test_a_file_is_shown_and_how_much_is_said(here: Path) -> None:
     said = quoth("run", "Summarise this.", *MODEL, cwd=here, stdin="apples 12\n")
     assert (said.code, said.out) == (0, DONE)
-    assert "The model is shown 10 bytes of stdin." in said.err
+    assert "The model sees 10 bytes of stdin." in said.err
     assert shown(here) == [{"name": "stdin", "text": "apples 12\n"}]
 
 
@@ -104,7 +104,7 @@ def test_other_commands_leave_it_alone(words: tuple[str, ...], here: Path) -> No
 
 def test_only_the_beginning_of_a_long_text_is_shown(here: Path) -> None:
     said = quoth("run", "Go.", *MODEL, cwd=here, stdin="ä" * 150_000)
-    assert "The model is shown the first 200,000 bytes of stdin, which is longer." in said.err
+    assert "The model sees the first 200,000 bytes of stdin, which is longer." in said.err
     assert shown(here)[0]["text"] == "ä" * 100_000
 
 

@@ -40,7 +40,7 @@ def test_what_an_example_writes_is_in_the_copy(here: Path) -> None:
 
 
 FAILS = [
-    (writer(""), "it wrote out.txt, and :writes is not among its :effects"),
+    (writer(""), "it wrote out.txt, but its :effects do not include :writes"),
     (
         HEAD + '(def-cognitive-tool half "Halve." :parameters [n {:type int :doc "n"}]'
         " :examples [(half :n 0)] :body (/ 1 n))",
@@ -70,8 +70,8 @@ def test_what_a_copy_does_not_hold_back_is_made_with_yes_alone(here: Path) -> No
     said = quoth("tools", "test", "t.hy", cwd=here)
     assert said.code == 0
     assert said.out == (
-        "not run  (today)\n         its effects are :runs, which a copy does not hold back; --yes makes the "
-        "call\nt.hy: 1 example of 1 tool: 1 not run.\n"
+        "not run  (today)\n         its effects :runs reach outside the copy; add --yes to run it\nt.hy: 1 "
+        "example of 1 tool: 1 not run.\n"
     )
     said = quoth("tools", "test", "t.hy", "--yes", cwd=here)
     assert said.out.startswith("ok       (today)\n         Monday\n")
@@ -95,14 +95,16 @@ def test_a_tool_that_writes_into_the_real_folder_is_told_of(here: Path) -> None:
     said = quoth("tools", "test", "t.hy", cwd=here)
     assert (said.code, said.err) == (
         1,
-        "quoth: Meanwhile your own folder was changed, not the copy: stock.txt\n",
+        "quoth: During the test, files of the workspace itself changed, not of the copy: stock.txt\n",
     )
 
 
 def test_a_tool_without_examples_and_a_file_without_tools_are_told_of(here: Path) -> None:
     (here / "t.hy").write_text(HEAD + '(def-cognitive-tool one "One." :body 1)')
     said = quoth("tools", "test", "t.hy", cwd=here)
-    assert said.err == "quoth: one has no :examples; a model reads them, and they are tested here.\n"
+    assert (
+        said.err == "quoth: one has no :examples. Add some: models read them, and this command tests them.\n"
+    )
     (here / "t.hy").write_text("(setv x 1)")
     said = quoth("tools", "test", "t.hy", cwd=here)
-    assert (said.code, said.err) == (2, "quoth: t.hy defines no tool.\n")
+    assert (said.code, said.err) == (2, "quoth: t.hy does not define a tool.\n")

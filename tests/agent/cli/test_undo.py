@@ -59,7 +59,7 @@ def test_a_session_is_shown_and_put_back_and_written_again(here: Path) -> None:
     assert (done.code, done.out) == (0, BACK)
     assert done.err == "quoth: Put back 2 files. To redo: quoth undo s1 --redo\n"
     assert ((here / "a.txt").read_text(), (here / "new").exists()) == ("one\ntwo\n", False)
-    assert quoth("diff", "s1", cwd=here).err == "quoth: Session s1 has changed no file.\n"
+    assert quoth("diff", "s1", cwd=here).err == "quoth: Session s1 did not change any file.\n"
     again = quoth("undo", "s1", "--redo", "--yes", "--json", cwd=here)
     told = json.loads(again.out)
     assert (told["act"], told["redo"], told["left"]) == ("r1", True, [])
@@ -97,7 +97,7 @@ def test_mistakes_are_one_sentence_each(here: Path) -> None:
         "undo s1 --to x": "--to takes the number of an event in quoth log s1, not x.",
         "undo s1 --to 18": "Session s1 has written no file since s1.18.",
         "undo s1 --redo": "Session s1 has no undo to redo.",
-        "undo s1 --redo --to 3": "--redo takes the last undo back, as a whole; --to is for an undo.",
+        "undo s1 --redo --to 3": "--redo reverses the whole last undo; leave out --to.",
         "diff s3": f"{THERE_IS_NO_SESSION} s3 in this workspace. The latest are s1, s2.",
     }.items():
         told = quoth(*words.split(), cwd=here)

@@ -20,6 +20,7 @@ from sentences import (
     IS_NEVER_CLOSED,
     IT_ONLY_READS,
     IT_WRITES_FILES,
+    NO_REQUESTS_ARE_WAITING,
     NOTHING_WAITS_IN_SESSION,
     QUOTH_PENDING_LISTS_WHAT_IS,
     THE_PERSON_SAID_NO,
@@ -202,8 +203,8 @@ def test_what_waits_is_listed_decided_and_carried_on(here: Path) -> None:
         in piped(here, f",pending {request}", options=again).out
     )
     said = piped(here, f",approve {request}", ",pending", ",resume", ",resume", options=again)
-    assert said.out == f"Approved once: {WRITE}\nNothing waits.\nCreated a.txt, 1 byte.\n"
-    assert said.err == "To go on: ,resume\nNothing waits in session s1.\n"
+    assert said.out == f"Approved once: {WRITE}\n{NO_REQUESTS_ARE_WAITING}.\nCreated a.txt, 1 byte.\n"
+    assert said.err == "To continue: ,resume\nNothing waits in session s1.\n"
     assert (here / "a.txt").read_text() == "x"
 
 

@@ -662,7 +662,7 @@ def test_what_judged_and_is_not_there_any_more_stops_live_tools_alone(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "Name a session, or say --last. See: quoth replay --help"),
+        ([], "Give a session, or --last. See: quoth replay --help"),
         (["--last"], f"{THERE_IS_NO_SESSION} in this workspace."),
         (["s9"], f"{THERE_IS_NO_SESSION} s9 in this workspace."),
     ],

@@ -283,7 +283,7 @@ def test_the_note_on_changed_tools_does_not_name_it(tmp_path: Path) -> None:
 
 def test_the_commands_leave_it_out_for_that_user(tmp_path: Path) -> None:
     files(tmp_path, {"p.hy": '(deny (write-file) (user "ben"))'})
-    told = "quoth: Not shown, because ben may not call it in any way: write-file\n"
+    told = "quoth: Not shown, because the rules deny ben every call of it: write-file\n"
     for words in (["tools"], ["tools", "--json"], ["belt", "--view", "run"]):
         for user, there in (("ann", True), ("ben", False))[words != ["tools"] :]:
             said = quoth(*words, "--policy", "p.hy", "--user", user, cwd=tmp_path)

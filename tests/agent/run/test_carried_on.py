@@ -193,7 +193,7 @@ def test_the_repl_says_where_another_session_goes_on_and_takes_its_words_apart(t
     with Terminal("--session", "here", "--user", "ann", cwd=tmp_path) as terminal:
         terminal.prompted()
         terminal.enter(f",approve {request.id}")
-        terminal.see("To go on: quoth resume 'my chat'")
+        terminal.see("To continue: quoth resume 'my chat'")
         terminal.prompted()
         terminal.enter(", resume")
         terminal.see(f"{NOTHING_WAITS_IN_SESSION} here.")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import COULD_NOT_BE_WRITTEN, THERE_IS_NO_TOOL_OR, TO_GO_ON_WITH, WAS_NOT_READ
+from sentences import COULD_NOT_BE_WRITTEN, THERE_IS_NO_TOOL_OR, TO_CONTINUE, WAS_NOT_READ
 from words import Said, Spy, agent, files, form, native, quoth, tool
 
 from quoth import Agent, PolicyOptions
@@ -415,7 +415,7 @@ def test_a_plan_that_could_not_be_written_is_written_by_resume(tmp_path: Path) -
     assert said.code == 1
     assert said.err.splitlines()[-2:] == [
         f"■ failed: The plan {COULD_NOT_BE_WRITTEN}: Not a directory.",
-        f"quoth: {TO_GO_ON_WITH} it: quoth resume s1",
+        f"quoth: {TO_CONTINUE} it: quoth resume s1",
     ]
     assert quoth("resume", "s1", cwd=tmp_path).code == 1
     blocked.unlink()

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from sentences import NOTHING_WAITS_IN_THIS_WORKSPACE, THEN_GO_ON_WITH, TO_GO_ON_WITH
+from sentences import NOTHING_WAITS_IN_THIS_WORKSPACE, THEN_CONTINUE_WITH, TO_CONTINUE
 from words import Said, async_agent, complaint, files, form, lines, quoth
 
 from quoth import Agent
@@ -94,8 +94,9 @@ async def test_resume_takes_what_waits_for_its_user_alone(tmp_path: Path, kind: 
     said = quoth("resume", "--user", "eve", cwd=tmp_path)
     assert (said.code, said.err) == (
         2,
-        "quoth: No session of eve waits. Sessions of others and of chats wait: mine (of ann), hers (of bob),"
-        " chat-7 (of ann). To resume one of them, name it: quoth resume ID\n",
+        "quoth: No session of eve waits. Waiting sessions of others and of chats: mine (of ann), hers (of "
+        "bob),"
+        " chat-7 (of ann). To resume one of them: quoth resume ID\n",
     )
     assert taken(tmp_path, "resume") == "mine"
     assert taken(tmp_path, "resume", user="bob") == "hers"
@@ -105,7 +106,7 @@ def test_resume_names_the_flight_that_waits(tmp_path: Path) -> None:
     assert work(tmp_path, "fly", "mine").code == 3
     said = quoth("resume", "--user", "ann", cwd=tmp_path)
     plan = tmp_path / "mine.org"
-    told = f"No run or call of ann waits, but a flight. {TO_GO_ON_WITH} it: quoth fly {plan} --user ann"
+    told = f"No run or call of ann waits, but a flight does. {TO_CONTINUE} it: quoth fly {plan} --user ann"
     assert (said.code, said.err) == (2, f"quoth: {told}\n")
     said = quoth("resume", "--user", "bob", cwd=tmp_path)
     assert said.err == f"quoth: {NOTHING_WAITS_IN_THIS_WORKSPACE}.\n"
@@ -117,11 +118,11 @@ def test_resume_names_the_flight_that_waits(tmp_path: Path) -> None:
 def test_an_approved_flight_goes_on_as_its_user(tmp_path: Path, store: Store) -> None:
     said = work(tmp_path, "fly", "mine")
     plan = tmp_path / "mine.org"
-    assert said.err.endswith(f"quoth: {THEN_GO_ON_WITH}: quoth fly mine.org --user ann\n")
+    assert said.err.endswith(f"quoth: {THEN_CONTINUE_WITH}: quoth fly mine.org --user ann\n")
     (request,) = json.loads(quoth("pending", "--json", cwd=tmp_path).out)
     told = quoth("approve", request["id"], cwd=tmp_path)
-    assert told.err == f"quoth: To go on: quoth fly {plan} --user ann\n"
-    assert quoth("fly", *told.err.split()[6:], cwd=tmp_path).code == 0
+    assert told.err == f"quoth: To continue: quoth fly {plan} --user ann\n"
+    assert quoth("fly", *told.err.split()[5:], cwd=tmp_path).code == 0
     assert (latest(store, "ann"), latest(store, user_name())) == ("mine", "")
 
 

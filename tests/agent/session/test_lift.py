@@ -375,7 +375,8 @@ def test_the_command_writes_a_file_and_says_how_to_run_it(tmp_path: Path) -> Non
     assert (said.code, said.out, said.err) == (
         0,
         "",
-        "quoth: out.hy has 1 call of session s as the function lifted. To run it: quoth eval - < out.hy\n",
+        "quoth: out.hy contains 1 call of session s as the function lifted. To run it: quoth eval - < "
+        "out.hy\n",
     )
     assert quoth("eval", "-", cwd=tmp_path, stdin=(tmp_path / "out.hy").read_text()).out == "a\n"
     data = json.loads(quoth("lift", "s", "--json", cwd=tmp_path).out)
@@ -391,11 +392,11 @@ def test_the_command_writes_a_file_and_says_how_to_run_it(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["s"], "There is nothing to lift: no call of session s went well."),
+        (["s"], "There is nothing to extract: no call of session s succeeded."),
         (["s", "--run", "r2"], "There is no run r2 in session s. Its runs are r1."),
         (["s", "--run", "all"], "There is no run all in session s. Its runs are r1."),
-        (["s", "--run", "r1"], "There is nothing to lift: no call of session s, run r1 went well."),
-        ([], "Name a session, or say --last. See: quoth lift --help"),
+        (["s", "--run", "r1"], "There is nothing to extract: no call of session s, run r1 succeeded."),
+        ([], "Give a session, or --last. See: quoth lift --help"),
     ],
 )
 def test_what_cannot_be_lifted_is_said_in_a_sentence(tmp_path: Path, words: list[str], message: str) -> None:

@@ -83,7 +83,7 @@ def test_quoth_log_tells_what_became_of_each_tag(tmp_path: Path) -> None:
     assert found[0]["id"] == found[3]["id"] == "s.4"
     assert quoth("log", "s.4", "--tags", cwd=tmp_path).out == said.out
     said = quoth("log", "s.2", "--tags", cwd=tmp_path)
-    assert (said.out, said.err) == ("", "quoth: There is no response tag in session s.\n")
+    assert (said.out, said.err) == ("", "quoth: Session s has no response tags.\n")
 
 
 # Written once

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from sentences import (
     CANNOT_BE_USED,
+    CREATED_THE_KEY,
     NO_SERVER_ANSWERS_THERE,
     THE_REDIS_AT,
     THERE_IS_NO_KEY_AT,
@@ -196,7 +197,7 @@ def test_a_catalogue_that_redis_has_lost_is_published_again(shop: Shop, redis: s
 )
 def test_what_cannot_begin_says_why(shop: Shop, words: list[str], said: str) -> None:
     told = quoth("worker", "--tools", "shop.hy", *shop.place, *words, cwd=shop.folder)
-    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1 + ("Made the key" in told.err))
+    assert (told.code, told.out, told.err.count("\n")) == (2, "", 1 + (CREATED_THE_KEY in told.err))
     assert said in told.err
     assert "hush" not in told.err
 
@@ -207,7 +208,7 @@ def test_a_catalogue_of_another_key_is_left_alone(shop: Shop, state: Path) -> No
     (state / "catalog.key").unlink()
     told = quoth("worker", "--tools", "shop.hy", *shop.place, cwd=shop.folder)
     assert told.code == 2
-    assert "Give this worker the key of the others with --key FILE, or a --prefix of its own." in told.err
+    assert "Give this worker the key of the other workers with --key FILE, or its own --prefix." in told.err
 
 
 def test_one_that_was_altered_is_published_again(shop: Shop, redis: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sentences import WAS_CHANGED_AFTER_IT_WAS
 from words import Desk, complaint, desk, gateway, tool
 
 from quoth import GateDecision
@@ -113,7 +114,7 @@ def test_the_store_has_it_and_its_chain_covers_it(tmp_path: Any) -> None:
     assert trail.rows()[0]["details"] == {"score": 0.7, "hits": ["a"]}
     assert trail.verify().ok
     store.execute("UPDATE audit SET details = '{\"score\": 0.9}'")
-    assert [fault.what for fault in trail.verify().faults] == ["was changed after it was written"]
+    assert [fault.what for fault in trail.verify().faults] == [WAS_CHANGED_AFTER_IT_WAS]
     store.close()
 
 

@@ -12,6 +12,7 @@ from sentences import (
     IS_A_BINARY_FILE_OF,
     IS_NOT_TRUSTED,
     IS_NOT_UTF_8_TEXT,
+    ITS_TRUST_WAS_REMOVED,
     READ_IT_THEN_RUN,
 )
 from words import complaint, files, shipped, story
@@ -222,6 +223,4 @@ def test_a_day_with_a_skill(home: Path) -> None:
     assert found == {"notes (.quoth/skills/notes)", fault.removeprefix("quoth: ").rstrip()}
     (home / ".quoth/skills/notes/SKILL.md").unlink()
     (home / ".claude/skills/x/SKILL.md").unlink()
-    assert (
-        f"There is no skill in {home} any more, and none is trusted." in quoth("trust", "--yes", cwd=home).out
-    )
+    assert f"{home} no longer has a skill; {ITS_TRUST_WAS_REMOVED}." in quoth("trust", "--yes", cwd=home).out
