@@ -79,7 +79,6 @@ def _as_given(value: Any, check: Callable[[Any], Any]) -> Any:
 
 
 PATHS = ("path", "workspace-path")  # the formats of pathlib's Path and of WorkspacePath
-BOUND_PATHS = ("file-path", "directory-path")  # of paths that pydantic itself looks for
 _INNER = ("items", "prefixItems", "anyOf", "oneOf", "additionalProperties", "propertyNames")
 
 

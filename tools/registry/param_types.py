@@ -205,8 +205,6 @@ def portable(hint: Any, mode: Mode = "validation") -> Any:
         return hint if kinds == args else typing.Union[kinds]  # noqa: UP007
     if origin is typing.Literal and all(map(_is_scalar, args)):
         return hint
-    if origin is typing.Annotated and has_paths(args[0]):
-        raise DefinitionError("a path has no bounds of its own; check it in the guard.")
     return _by_schema(hint, mode)
 
 

@@ -24,8 +24,8 @@ from typing_extensions import is_typeddict
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import print_value
-from quoth.tools.registry.json_type import BOUND_PATHS, HINT, PATHS, clash, inline, nodes, with_texts
-from quoth.tools.registry.param_types import Mark, unnamed
+from quoth.tools.registry.json_type import HINT, PATHS, clash, inline, nodes, with_texts
+from quoth.tools.registry.param_types import UNIONS, Mark, WorkspacePath, unnamed
 from quoth.tools.registry.values import plain
 from quoth.tools.text import short
 
@@ -84,7 +84,8 @@ def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
     """The JSON Schema of a type, inline. Raises DefinitionError, which names the type, and the field that it
     is in, where it has none, and the mark in it that only a parameter has."""
     try:
-        schema = inline(_schema(hint, mode))
+        core, schema = _schemas(hint, mode)
+        schema = inline(schema)
     except _NO_SCHEMA as error:
         place, kind = _without_schema(hint, mode)
         name = print_value(kind) if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
@@ -97,17 +98,12 @@ def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
             why = short(str(error).splitlines()[0], 200).rstrip(".")
             raise DefinitionError(f"{name}{place} names a type that is not defined ({why}).") from None
         raise DefinitionError(f"values of type {name}{place} cannot be written as JSON; {HINT}.") from None
-    if any(node.get("format") in BOUND_PATHS for node in nodes(schema)):
-        raise DefinitionError("a path has no bounds of its own; check it in the guard.")
-    for place, mark in _marks(hint) if mode == "validation" else ():
-        raise DefinitionError(
-            f"{mark}{place} is a part of the type; only a whole parameter has such a mark, as in "
-            f'Annotated[str, {mark}("…")].'
-        )
+    for place, part in _all_parts(hint) if mode == "validation" else ():
+        _require_own(part, place)
     if mode == "validation" and (found := [node for node in _deep(schema) if _is_judged(node)]):
         seen = [*map(id, nodes(schema))]
         why = "" if all(id(node) in seen for node in found) else "of a pattern or within a text"
-        if why := why or _other_reading(TypeAdapter(hint).core_schema) or _two_texts(schema):
+        if why := why or _other_reading(core) or _two_texts(schema):
             raise DefinitionError(
                 f"a path or secret in {_named(hint)} would not be judged as the body gets it: {why}."
             )
@@ -124,10 +120,11 @@ def _is_judged(node: Mapping[str, Any]) -> bool:
 
 
 def _deep(node: Any) -> Iterator[Mapping[str, Any]]:
-    """Every dictionary in JSON data."""
+    """Every dictionary in plain data."""
     if isinstance(node, Mapping):
         yield node
-    for inner in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
+        node = [*node.values()]
+    for inner in node if isinstance(node, (list, tuple)) else ():
         yield from _deep(inner)
 
 
@@ -158,20 +155,21 @@ def _two_texts(schema: Any) -> str:
     return ""
 
 
-def _schema(hint: Any, mode: Mode) -> dict[str, Any]:
+def _schemas(hint: Any, mode: Mode) -> tuple[Any, dict[str, Any]]:
+    """The schema of a type in pydantic-core's words, and in JSON's."""
     if isinstance(hint, (str, typing.TypeVar)):
         raise PydanticUserError("it is the name of a type", code=None)
     adapter = TypeAdapter(hint)
     if _is_lazy(adapter.core_schema):
         raise PydanticUserError("it is not checked before the body", code=None)
-    return adapter.json_schema(mode=mode, schema_generator=_Schemas)
+    return adapter.core_schema, adapter.json_schema(mode=mode, schema_generator=_Schemas)
 
 
 def _without_schema(hint: Any, mode: Mode, place: str = "") -> tuple[str, Any]:
     """The innermost type without a JSON Schema in a type that has none, and the field that it is in."""
     for where, kind in _parts(hint, place):
         try:
-            _schema(kind, mode)
+            _schemas(kind, mode)
         except _NO_SCHEMA:
             return _without_schema(kind, mode, where)
     return place, hint
@@ -200,14 +198,32 @@ def _fields(hint: Any) -> Iterator[tuple[str, Any]]:
             yield from typing.get_type_hints(hint, include_extras=True).items()
 
 
-def _marks(hint: Any, place: str = "", within: tuple[Any, ...] = ()) -> Iterator[tuple[str, str]]:
-    """The marks in a type that only a whole parameter can have, each with the field that it is in."""
+def _all_parts(hint: Any, place: str = "", within: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """A type, and all that is in it and noted on it, each with the field that it is in."""
+    yield place, hint
     for where, part in _parts(hint, place):
-        if isinstance(part, Mark):
-            if not hasattr(part, "__get_pydantic_json_schema__"):
-                yield where, type(part).__name__
-        elif not any(part is one for one in within):
-            yield from _marks(part, where, (*within, part))
+        if not any(part is one for one in within):
+            yield from _all_parts(part, where, (*within, part))
+
+
+def _require_own(hint: Any, place: str) -> None:
+    """Raise DefinitionError for what cannot be a part of the type of a parameter."""
+    if isinstance(hint, Mark) and not hasattr(hint, "__get_pydantic_json_schema__"):
+        mark = type(hint).__name__
+        raise DefinitionError(
+            f"{mark}{place} is a part of the type; only a whole parameter has such a mark, as in "
+            f'Annotated[str, {mark}("…")].'
+        )
+    notes = hint.__metadata__ if typing.get_origin(hint) is typing.Annotated else ()
+    bounds = [note for note in notes if not isinstance(note, str) and getattr(note, "metadata", True)]
+    if bounds and _is_path(hint.__origin__):  # a Field without metadata only describes
+        raise DefinitionError(f"a path{place} has no bounds of its own; check it in the guard.")
+
+
+def _is_path(hint: Any) -> bool:
+    hint = unnamed(hint)
+    members = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else ()
+    return hint in (Path, WorkspacePath) or any(map(_is_path, members))
 
 
 _NO_SCHEMAS = ("default", "metadata", "expected", "serialization", "config")

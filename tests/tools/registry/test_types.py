@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NewType
 from uuid import UUID
 
 import pytest
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, FilePath, SecretStr, create_model
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, FilePath, SecretStr, Tag, create_model
 from sentences import CANNOT_BE_WRITTEN, IS_NOT_DEFINED
 from typing_extensions import TypedDict
 from words import complaint, files, form, gateway, load, tool
@@ -470,6 +470,7 @@ class Copy:
     to: WorkspacePath | None = None
 
 
+BOUNDED = Annotated[list[Path], Field(min_length=1)]
 PLACES: list[tuple[Any, Any, Any, Any]] = [  # the type, what a call says, what it holds then, and the value
     (Path, "./a.txt", "a.txt", "ROOT/a.txt"),
     (Path, "link/b", "deep/b", "ROOT/deep/b"),
@@ -478,6 +479,10 @@ PLACES: list[tuple[Any, Any, Any, Any]] = [  # the type, what a call says, what 
     (dict[str, Path], {"x": "a/../b"}, {"x": "b"}, {"x": "ROOT/b"}),
     (tuple[Path, str], ["link/b", "link/b"], ["deep/b", "link/b"], ("ROOT/deep/b", "link/b")),
     (set[Path], ["link/b"], ["deep/b"], {"ROOT/deep/b"}),
+    (BOUNDED, ["link/b"], ["deep/b"], ["ROOT/deep/b"]),
+    (Annotated[list[WorkspacePath], Field(max_length=2)], ["link/b"], ["deep/b"], ["deep/b"]),
+    (Annotated[dict[str, Path], Field(max_length=2)], {"x": "link/b"}, {"x": "deep/b"}, {"x": "ROOT/deep/b"}),
+    (Annotated[Path | None, Field(description="Where")], "link/b", "deep/b", "ROOT/deep/b"),
     (frozenset[WorkspacePath], ["link/b"], ["deep/b"], frozenset({"deep/b"})),
     (
         Copy,
@@ -519,7 +524,7 @@ def test_a_path_is_one_of_the_workspace_wherever_it_is(
         assert shown_at(one, here) == shown_at(value, here)
 
 
-@pytest.mark.parametrize("hint", [Path, list[Path], tuple[Path, ...], Copy, list[Copy], Copy | None])
+@pytest.mark.parametrize("hint", [Path, list[Path], BOUNDED, tuple[Path, ...], Copy, list[Copy], Copy | None])
 def test_a_path_outside_is_denied_in_a_class_and_a_set_as_elsewhere(hint: Any, here: Path) -> None:
     copy = {"source": "../x", "title": "t"}
     said = {Path: "../x", Copy: copy, Copy | None: copy, list[Copy]: [copy]}.get(hint, ["../x"])
@@ -553,7 +558,26 @@ def test_a_path_that_is_returned_is_relative_to_the_workspace(here: Path) -> Non
     assert result.value == ["a", ".", "/etc", {"at": "a/b"}]
 
 
-@pytest.mark.parametrize("hint", [dict[Path, str], FilePath, list[FilePath]])
+def test_a_list_of_paths_keeps_its_bounds(here: Path) -> None:
+    made, seen = taking(BOUNDED)
+    assert made.schema["properties"]["it"]["minItems"] == 1
+    result = gateway(made, workspace=here).pass_through("(probe [])")
+    assert (result.status, seen) == ("invalid", [])
+    assert "have at least 1 item" in result.message
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        Annotated[Path, Field(max_length=9)],
+        Annotated[Path | None, Field(max_length=9)],
+        list[Annotated[Path, Field(max_length=9)]],
+        Annotated[list[Annotated[WorkspacePath, Field(pattern="a")]], Field(min_length=1)],
+        dict[Path, str],
+        FilePath,
+        list[FilePath],
+    ],
+)
 def test_what_no_path_can_be_is_refused(hint: Any) -> None:
     said = complaint(DefinitionError, lambda: taking(hint))
     assert "a path is a key of a dictionary" in said or "a path has no bounds of its own" in said
@@ -682,6 +706,7 @@ class HiddenKey(BaseModel):
     [
         (TwoNames, "a field may be given by two names"),
         (list[TwoNames], "a field may be given by two names"),
+        (list[Annotated[TwoNames, Tag("t")] | int], "a field may be given by two names"),
         (Choices, "a field may be given by several names"),
         (Stripped, "blanks are cut from texts"),
         (HiddenKey, "the case of texts is changed"),
