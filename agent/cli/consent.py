@@ -119,7 +119,7 @@ def _take_tools(options: Options, store: Store | None, broker: Broker, asked: Re
     try:
         broker.use(tools_of(own))
     except QuothError as error:
-        complain(f"What it would change is not known: {error}")
+        complain(f"Its changes are not known: {error}")
 
 
 def approve(options: ApproveOptions) -> int:

@@ -64,7 +64,7 @@ def test_a_person_types_it_approves_it_and_it_is_done_once(here: Path) -> None:
     assert remembered(here)["human"] == "Likes tea."
     done = quoth("resume", cwd=here)
     assert done.code == 0
-    assert "Appended to human. It holds 20 of 5,000 characters." in done.out
+    assert "Appended to human. It has 20 of 5,000 characters." in done.out
     quoth("resume", cwd=here)
     assert remembered(here)["human"] == "Likes tea.\nUp early."
 

@@ -422,7 +422,7 @@ def test_the_door_refuses_a_route_it_does_not_know() -> None:
     result = door.pass_through("(probe)", route="sideways")
     assert (result.status, result.message) == (
         "denied",
-        "probe came by a way that the door does not know: sideways.",
+        "probe was refused: unknown route sideways.",
     )
     assert (body.ran, guard.ran) == (False, False)
     assert [(row["status"], row["stage"], row["route"]) for row in door.rows] == [

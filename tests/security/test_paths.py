@@ -298,14 +298,14 @@ def test_a_search_does_not_read_what_a_rule_denies_to_read(home: Path, rule: str
     result = ruled(home, WALKS[rule]).pass_through(call)
     assert "secrets" not in {hit["path"].partition("/")[0] for hit in result.value}
     assert "open.txt" in {hit["path"] for hit in result.value}
-    assert result.message == "Left out: 2 files, which the rules do not let be read."
+    assert result.message == "Skipped 2 files: the rules forbid reading."
 
 
 def test_a_search_of_one_file_does_not_read_it_either(home: Path) -> None:
     result = ruled(home, '(deny (read-file :path "setup.py"))').pass_through(
         '(grep-search :pattern "key" :path "alias.py")'
     )
-    assert (result.value, result.message) == ([], "Left out: 1 file, which the rules do not let be read.")
+    assert (result.value, result.message) == ([], "Skipped 1 file: the rules forbid reading.")
 
 
 def test_what_is_near_names_no_file_that_could_not_be_listed_and_read_and_no_hidden_one(home: Path) -> None:
@@ -330,7 +330,7 @@ def test_a_listing_leaves_out_what_no_tool_may_touch_and_names_what_is_only_not_
 ) -> None:
     listed = ruled(home, '(deny (any-tool :path (under "secrets")))').pass_through("(list-files)")
     assert not [name for name in listed.value if name.startswith("secrets")]
-    assert listed.message == "Left out: 2 files, which the rules do not let be listed."
+    assert listed.message == "Skipped 2 files: the rules forbid listing."
     listed = ruled(home, '(deny (read-file :path (under "secrets")))').pass_through("(list-files)")
     assert "secrets/key.txt" in listed.value
 

@@ -76,7 +76,7 @@ def test_an_agent_has_the_functions_it_lists_and_no_others_of_the_process(tmp_pa
             said = it.call("(not-listed)")
             assert (said.status, said.message) == (
                 "unknown",
-                "not-listed is no tool of this agent; list it: tools=[…].",
+                "This agent does not have not-listed; pass it in tools=[…].",
             )
         with agent(tmp_path) as it:
             assert {"listed-here", "not-listed"}.isdisjoint(it.table.names())

@@ -23,12 +23,12 @@ def knowledge_tools() -> tuple[CognitiveTool, ...]:
 
 @cache
 def search_tools() -> tuple[CognitiveTool, ...]:
-    """``describe`` and ``search-tools``, for a belt with one line per tool; in no table until added."""
+    """``describe`` and ``search-tools``, for a tool list with one line per tool; in no table until added."""
     return _apart("catalog")
 
 
 def _apart(family: str) -> tuple[CognitiveTool, ...]:
-    """The tools of a family that is in no table."""
+    """The tools of a family that is not in the global table."""
     with registering_in(ToolTable()) as table:
         import_module(f"{__name__}.{family}")
     return tuple(table)

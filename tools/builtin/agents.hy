@@ -1,6 +1,5 @@
-"A team for a program: think asks a model, cognitive-loop has a sub-agent do a part of the work.
-They are shown to no model that does not write programs. Must not know loops or models: those are behind
-ctx.team and ctx.model."
+"A team for programs: think asks a model, cognitive-loop lets a sub-agent do a part of the work.
+Only models that write programs are shown these tools. Models and loops are behind ctx.team and ctx.model."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
@@ -9,22 +8,22 @@ ctx.team and ctx.model."
   quoth.tools.lisp.printer [print-value])
 
 (setv VALUE-CHARS 20_000)
-  ; Characters of a value that are shown; a larger one is asked about in slices.
+  ; Characters of a value that are shown; a program asks about a longer value in slices.
 
 (defn data-of [value ctx]
-  "What a model is shown of VALUE, \"\" for none; whoever made the call is told when that is not all."
+  "VALUE as a model is shown it, \"\" for none; the caller receives a message if it was cut."
   (when (is value None)
     (return ""))
   (setv text (if (isinstance value str) value (print-value value))
         more (- (len text) VALUE-CHARS))
   (when (<= more 0)
     (return f"VALUE:\n{text}"))
-  (.say ctx (+ f"Of the value's {(len text)} characters only the first {VALUE-CHARS} were shown; "
+  (.say ctx (+ f"Only the first {VALUE-CHARS} of the value's {(len text)} characters were shown; "
                "ask about slices of it."))
   f"VALUE:\n{(cut text VALUE-CHARS)}\n[… {more} characters left out …]")
 
 (defn :async may-use [model ctx]
-  "Guard: whether the call may choose this model by itself."
+  "Guard: whether the call may choose this model without approval."
   (if (is model None)  True  (await (.may-use ctx.team model))))
 
 (defn must-say [text what]
@@ -43,12 +42,12 @@ ctx.team and ctx.model."
                              :tools tools :model model :steps steps :calls calls)))
 
 (def-cognitive-tool think
-  "Ask a model a question and get its answer as text. It sees the value behind the question and nothing else:
-  it has no tools, and knows nothing of what was said here."
+  "Ask a model a question and get its answer as text. It sees only the question and the value: it has no
+  tools, and does not know this conversation."
   :parameters [prompt {:type str  :doc "The question"}
                value  {:type Any  :doc "Data the question is about"  :default None}
                model  {:type (| str None)  :doc "Another model than yours"  :default None}
-               system {:type str  :doc "How it is to answer"  :default ""}]
+               system {:type str  :doc "How it should answer"  :default ""}]
   :cost       :expensive
   :timeout    300
   :shown      False
@@ -58,15 +57,15 @@ ctx.team and ctx.model."
   :body       (await (ask-model prompt value model system ctx)))
 
 (def-cognitive-tool cognitive-loop
-  "Have a sub-agent do a task and get its answer as text. It works in this workspace with the tools you give
-  it, out of the steps and calls you have left."
-  :parameters [task  {:type str  :doc "What it is to do; it knows nothing else"}
+  "Let a sub-agent do a task and get its answer as text. It works in this workspace with the tools you give
+  it, and uses up the steps and calls you have left."
+  :parameters [task  {:type str  :doc "The task; it knows nothing else"}
                tools {:type (| (get list str) None)  :default None
                       :doc "Names of the tools it may use; all of yours if left out"}
                model {:type (| str None)  :doc "Another model than yours"  :default None}
                value {:type Any  :doc "Data to show it with the task"  :default None}
-               steps {:type (| int None)  :doc "At most so many turns"  :default None  :min 1}
-               calls {:type (| int None)  :doc "At most so many calls"  :default None  :min 0}]
+               steps {:type (| int None)  :doc "Maximum number of turns"  :default None  :min 1}
+               calls {:type (| int None)  :doc "Maximum number of calls"  :default None  :min 0}]
   :cost       :expensive
   :timeout    1800
   :shown      False

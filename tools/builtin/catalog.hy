@@ -1,15 +1,14 @@
-"Looking tools up, for a belt that shows each of them with one line only (--belt search). It is loaded for
-that belt alone: no other table has these tools. Must not read a table: what is known of tools comes from
-ctx.catalog."
+"Tools that look tools up, for a tool list with one line for each tool (--belt search). Only tables for that
+list have them. Descriptions of tools come from ctx.catalog."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
   quoth.tools.errors [ToolError UnknownToolError])
 
 (defn catalog-of [ctx]
-  "The catalog of the host, or an error that says there is none."
+  "The catalog of the host. Raises ToolError without one."
   (when (is ctx.catalog None)
-    (raise (ToolError "There is no catalog of tools here.")))
+    (raise (ToolError "This agent has no catalog of tools.")))
   ctx.catalog)
 
 (def-cognitive-tool describe
@@ -24,9 +23,9 @@ ctx.catalog."
                   (raise (ToolError (str error)) :from None))))
 
 (def-cognitive-tool search-tools
-  "Find tools for a purpose: one line for each that fits the words, the best first."
-  :parameters [words {:type str  :doc "What the tool is to do"}
-               limit {:type int  :doc "At most so many"  :default 10  :min 1  :max 50}]
+  "Find tools for a purpose: one line for each tool that matches the words, the best first."
+  :parameters [words {:type str  :doc "What the tool should do"}
+               limit {:type int  :doc "Maximum number of tools"  :default 10  :min 1  :max 50}]
   :effects    [:reads]
   :free-text  True
   :examples   [(search-tools :words "read a text file")]

@@ -1,7 +1,4 @@
-"""Edits of a text: several pieces replaced, all or none, and the changed lines as a model is shown them.
-
-Knows texts only; it must not know files, calls or who reads.
-"""
+"""Edits of a text: several pieces replaced, all or none, and the changed lines as a model is shown them."""
 
 from __future__ import annotations
 
@@ -12,16 +9,16 @@ from quoth.tools.errors import ToolError, nearest
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.text import number_of, short
 
-MAX_LINES, MAX_LINE = 5_000, 200  # that are compared with a text that is not there, and characters of one
-CONTEXT = 2  # lines that stay, shown around those that change
-MAX_SHOWN, MAX_WIDTH = 60, 200  # lines of a difference, and characters of one
+MAX_LINES, MAX_LINE = 5_000, 200  # lines that are compared with a missing text, and characters of each
+CONTEXT = 2  # unchanged lines shown around changed lines
+MAX_SHOWN, MAX_WIDTH = 60, 200  # lines of a difference, and characters of each
 SHAPE = ':edits [["old" "new"] …]'
 
 Piece = tuple[str, str]
 
 
 def pieces(old: str | None, new: str | None, edits: Sequence[Sequence[str]] | None) -> list[Piece]:
-    """What to replace by what, in order: the one pair of texts, or the several. Raises ToolError."""
+    """The pairs of old and new text, in order, from one pair or several. Raises ToolError."""
     if edits is None:
         if old is None and new is None:
             raise ToolError(f"Nothing to replace: give :old and :new, or several at once, {SHAPE}.")
@@ -29,12 +26,12 @@ def pieces(old: str | None, new: str | None, edits: Sequence[Sequence[str]] | No
             rest = (
                 "add :old, the text to replace." if old is None else 'add :new, the text to put there, or "".'
             )
-            raise ToolError(f"Half of an edit: {rest}")
+            raise ToolError(f"The edit is incomplete: {rest}")
         return [(old, new)]
     if old is not None or new is not None:
         raise ToolError(f"Give either :old and :new, or {SHAPE}; not both.")
     if not edits:
-        raise ToolError(f"There is no edit in :edits; give {SHAPE}.")
+        raise ToolError(f":edits is empty; give {SHAPE}.")
     for number, edit in enumerate(edits, 1):
         if len(edit) != 2:
             raise ToolError(
@@ -44,8 +41,8 @@ def pieces(old: str | None, new: str | None, edits: Sequence[Sequence[str]] | No
 
 
 def replaced(path: str, text: str, todo: Sequence[Piece], everywhere: bool, limit: int) -> tuple[str, int]:
-    """The text with each piece replaced, one after the other, and how many were. A piece must be there, and
-    only once unless ``everywhere``. Raises ToolError, which names the edit where there are several."""
+    """The text with each piece replaced, one after the other, and the number of replacements. A piece must
+    occur, and only once unless ``everywhere``. Raises ToolError, which names the edit among several."""
     count = 0
     for number, (old, new) in enumerate(todo, 1):
         found = text.count(old)
@@ -70,7 +67,7 @@ def _trouble(path: str, text: str, old: str, found: int, everywhere: bool, new: 
 
 
 def _alike(text: str, old: str) -> str:
-    """The line that is nearest to one that is not there, as it has to be written."""
+    """The line that is nearest to a missing text, as ``:old`` must spell it."""
     if "\n" in old or len(old) > MAX_LINE:
         return ""
     lines = dict.fromkeys(line.strip() for line in text.splitlines()[:MAX_LINES] if len(line) <= MAX_LINE)
@@ -79,7 +76,7 @@ def _alike(text: str, old: str) -> str:
 
 
 def changed_lines(before: str, after: str) -> str:
-    """The lines that differ, with those around them; empty for the same text."""
+    """The lines that differ, with the lines around them; empty if the texts are equal."""
     shown = list(_hunks(lines_of(before), lines_of(after)))
     if (more := len(shown) - MAX_SHOWN) > 0:
         shown[MAX_SHOWN:] = [f"… {number_of(more, 'more line')}"]
@@ -87,9 +84,9 @@ def changed_lines(before: str, after: str) -> str:
 
 
 def _hunks(old: list[str], new: list[str]) -> Iterator[str]:
-    """A unified difference whose heads say where the lines are now; neighbours share the lines between."""
+    """A unified difference whose heads are the new line numbers; neighbours share the lines between them."""
     blocks = list(differing(old, new))
-    told = 0  # lines of the new text that are behind us
+    told = 0  # lines of the new text that are done
     for at, (a, b, c, d) in enumerate(blocks):
         first = max(told, c - CONTEXT)
         if at == 0 or first > told:

@@ -1,8 +1,8 @@
-"The two tools every table has: echo, and eval, which runs Lisp in the sandbox and may call any tool.
-Must not know the door: a program's inner calls go through ctx.dispatch."
+"The two tools that every table has: echo, and eval, which runs Lisp in the sandbox and may call any tool.
+A program's inner calls go through ctx.dispatch."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
-  ; Here and in all families while compiling only: at run time require looks through the stack, 10 ms a file.
+  ; In all families only at compile time: at run time require searches the stack, 10 ms a file.
 
 (defn :async run [form dry-run ctx call]
   "The sandbox is imported by the first program, so that listing the tools does not wait for it."
@@ -23,7 +23,7 @@ Must not know the door: a program's inner calls go through ctx.dispatch."
   2 + 3 * 4 is (+ 2 (* 3 4)). The other tools are functions in it."
   :parameters [form    {:type form  :doc "The program"}
                dry-run {:type (| bool str)  :default False  :hidden True
-                        :doc "True: only show what it would call; \"pure\": read nothing for that"}]
+                        :doc "True: only show the calls it would make; \"pure\": also without reading"}]
   :free-text  True
   :examples   [(eval :form (+ (* 12 3) 7))
                (eval :form (sum [4 5 6]))]

@@ -1,7 +1,4 @@
-"""The body of ``eval``: runs a program in the sandbox and its calls through the door, and suspends it.
-
-It knows the context of a call, programs and the sandbox; it must not know the door, the store or the loop.
-"""
+"""The body of ``eval``: runs a program in the sandbox and its calls through the door, and suspends it."""
 
 from __future__ import annotations
 
@@ -20,14 +17,14 @@ from quoth.tools.sandbox.snapshots import SnapshotError
 from quoth.tools.sandbox.wall import MAX_MESSAGE
 from quoth.tools.text import short
 
-# What the outermost program of a session began with: a program that it evaluates may use that, and change
-# nothing in it. And whether that may be something else since the outermost waited.
+# The saved values with which the outermost program of a session began: a program that it evaluates may read
+# them, but not change them. And whether they may have changed while the outermost program waited.
 _OUTER: ContextVar[tuple[SavedValues | None, bool]] = ContextVar("values of the outer program")
 
 
 _CHANGED = (
-    "The program waited, and the macros of the session that it uses may have changed since. "
-    "Send it again with their definitions, (defmacro …), in it."
+    "The program waited, and macros of the session that it uses may have changed meanwhile. "
+    "Send it again, including their definitions, (defmacro …)."
 )
 
 
@@ -35,13 +32,13 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
     """Run the program ``text`` with every tool of the table callable through the door.
 
     When an inner call needs a person's decision, the body ends as pending and the program's state is saved.
-    When the call is resumed, the program continues at that inner call; if the state cannot be used (another
+    When the call is resumed, the program continues at that inner call. If the state cannot be used (another
     version of the sandbox, another machine), it runs again from its beginning, and receipts answer the calls
-    already made.
+    that have already run.
     """
     sandbox, dispatch, snapshots = ctx.sandbox, ctx.dispatch, ctx.snapshots
     if sandbox is None or dispatch is None:
-        raise ToolError("There is no sandbox here to run programs in.")
+        raise ToolError("This agent has no sandbox to run programs in.")
 
     async def inner(form: CallForm, name: str) -> Any:
         result = await dispatch(form, name)
@@ -76,7 +73,7 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
 
     def keep(values: bytes, listing: list[dict[str, Any]]) -> None:
         if snapshots is not None and whose:
-            # With the result: a program that is run again must not begin with what it had left itself.
+            # Saved with the result: a program that runs again must not begin with its own values.
             left = SavedValues(values, listing, base, _kept_macros(macros, program))
             ctx.written.append(snapshots.keep_values(*whose, left))
 
@@ -111,18 +108,18 @@ async def run_in_context(text: str, ctx: ToolContext, call: Call) -> Any:
 
 
 def _kept_macros(macros: Mapping[str, str], program: Program) -> dict[str, str]:
-    """The session's macros after a program: its own are new, and a function of their name ends one."""
+    """The session's macros after a program: with its own, and without macros that its functions shadow."""
     left = {name: text for name, text in macros.items() if mangle(name) not in program.globals}
     return {**left, **program.macros}
 
 
 async def look_in_context(text: str, ctx: ToolContext, call: Call, how: bool | str) -> Any:
-    """The calls that ``text`` would make, found by a dry run: as text for a model, as data for display to
-    a person."""
+    """The calls of the program ``text``, found by a dry run: as text for a model, as data for display to a
+    person."""
     from quoth.tools.dryrun.explore import dry_run  # here: few programs are looked at
 
     if how not in (True, "pure"):
-        raise ToolFailure("invalid", 'eval: :dry-run is True or "pure".')
+        raise ToolFailure("invalid", 'eval: :dry-run must be True or "pure".')
     plan = await dry_run(text, ctx, call, pure=how == "pure")
     return plan.text if call.route in ("reply", "program", "tool") else plan.to_json()
 

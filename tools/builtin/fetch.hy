@@ -1,5 +1,5 @@
-"Pages of the web, one at a time.
-Must not open a connection by itself: tools/web checks every address first."
+"Fetches web pages, one at a time.
+Only tools/web opens connections, because it checks every address first."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 

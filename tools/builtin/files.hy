@@ -1,5 +1,5 @@
 "Reading, listing, writing and editing files of the workspace.
-Must not open a path by itself: every file is reached through ctx.workspace."
+Every file is opened through ctx.workspace, never by its path."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
@@ -13,18 +13,18 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 ;; * Bounds
 
 (setv MAX-READ 200_000)
-  ; Characters given back by one read.
+  ; Characters that one read returns.
 (setv MAX-FILE 5_000_000)
-  ; Bytes of a file that is edited, and of a text that is written.
+  ; Bytes of an edited file, and of a written text.
 
 ;; * Helpers
 
 (defn reader [ctx]
-  "Who reads and writes: what one agent has read says nothing of what another knows."
+  "The identity of the reading and writing agent: each agent has its own set of read files."
   f"{ctx.session} {ctx.user} {ctx.agent-id}")
 
 (defn opened [ctx path]
-  "A file opened for reading; of one that is not there, where a file of that name is."
+  "A file opened for reading. Raises ToolError; for a missing file it names a similar one."
   (try
     (.open-read ctx.workspace path)
     (except [error ToolError]
@@ -34,14 +34,14 @@ Must not open a path by itself: every file is reached through ctx.workspace."
       (raise (ToolError f"{error}{(near-file ctx (written path))}") :from None))))
 
 (defn by-model? [call]
-  "Whether a model of the loop, or a program of its, makes a call: it stands in a reply. A person, a plan and
-  the body of a tool know what they change."
+  "Whether a call comes from a reply of a model, directly or through a program. A person, a plan and the body
+  of a tool know the files they change."
   (and (> call.round 0) (!= call.route "tool")))
 
 (defn require-known [ctx call path]
-  "True, but ToolFailure where a model would change a file that it has not read: models did that blindly,
-  asked for a price. A guard asks, so that nobody is asked in vain. A call that goes on passed here when it
-  began, and an edited one is a person's; a session that goes on knows what it has read."
+  "True. Raises ToolFailure if a model would change a file that it has not read: models have done so blindly.
+  This is checked in the guard, before a person is asked. A resumed call was checked when it began, and an
+  edited call is a person's; a resumed session remembers the files it has read."
   (when (and (by-model? call)
              (not call.resumed)
              (not (.endswith call.key "/edited"))
@@ -52,12 +52,12 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   True)
 
 (defn bytes-of [ctx path]
-  "What a file holds, or more than MAX-FILE bytes of it."
+  "The content of a file; of a larger file the first MAX-FILE + 1 bytes."
   (with [file (opened ctx path)]
     (.read file (+ MAX-FILE 1))))
 
 (defn text-of [ctx path [data None]]
-  "The text of a file, and its line ending kept as it is. A binary file is an error that says so."
+  "The text of a file, with its line endings unchanged. Raises ToolError for a binary or too large file."
   (setv data (if (is data None)  (bytes-of ctx path)  data))
   (when (> (len data) MAX-FILE)
     (raise (ToolError f"{(file-name path)} is larger than {MAX-FILE} bytes; search it with grep-search.")))
@@ -69,7 +69,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
       (raise (ToolError f"{(file-name path)} is not UTF-8 text ({(len data)} bytes).") :from None))))
 
 (defn some-lines [ctx path text start limit]
-  "LIMIT lines from line START on, cut at MAX-READ, with a message that says what was left out."
+  "LIMIT lines from line START on, cut at MAX-READ characters, with a message about the omitted part."
   (setv lines (.splitlines text :keepends True)
         chosen (cut lines (- start 1) (+ start limit -1))
         shown (.join "" chosen))
@@ -88,14 +88,14 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   shown)
 
 (defn contents [ctx path data start limit]
-  "What a model is shown of a file: an image, or lines of its text."
+  "A file as a model is shown it: an image, or lines of its text."
   (import quoth.tools.call.images [image-value is-image])  ; here: many calls read no file
   (if (is-image data)
       (image-value ctx data (written path))
       (some-lines ctx path (text-of ctx path data) start limit)))
 
 (defn listed [ctx path pattern limit all]
-  "The files below a folder that fit a glob, without those that the rules do not let be named."
+  "The files below a folder that match a glob, without files that the rules forbid naming."
   (import quoth.tools.call.ignored [Ignored])  ; here: few calls list files
   (setv found []  left-out 0  ignored (Ignored ctx.workspace.root))
   (for [file (.walk ctx.workspace path :all all :ignored ignored)]
@@ -108,7 +108,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
           (.append found shown)
           (+= left-out 1))))
   (when left-out
-    (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be listed."))
+    (.say ctx f"Skipped {(count left-out "file")}: the rules forbid listing."))
   (.tell ignored ctx.say)
   (when (not found)
     (import quoth.tools.builtin.nearby [near-list])  ; here: most lists are not empty
@@ -118,12 +118,12 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   found)
 
 (defn edited [path text old new edits everywhere]
-  "TEXT with the pieces replaced, and how many were."
+  "TEXT with the pieces replaced, and the number of replacements."
   (import quoth.tools.builtin.edits [pieces replaced])  ; here: most sessions begin with reading
   (replaced (file-name path) text (pieces old new edits) everywhere MAX-FILE))
 
 (defn standing [ctx path]
-  "What a file holds, for a person who is asked: its text, the bytes of one that is no text, None without one."
+  "The content of a file for a question to a person; None for a missing file."
   (if (.exists (.resolve ctx.workspace path))
       (with [file (.open-read ctx.workspace path)]
         (setv data (.read file (+ MAX-FILE 1)))
@@ -138,7 +138,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   "Read a text file, or an image."
   :parameters [path  {:type path :doc "File"}
                start {:type int  :doc "First line"  :default 1  :min 1}
-               limit {:type int  :doc "At most so many lines"  :default 2000  :min 1}]
+               limit {:type int  :doc "Maximum number of lines"  :default 2000  :min 1}]
   :effects    [:reads]
   :free-text  True
   :guard      (inside-workspace path)
@@ -146,23 +146,23 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   :body       (do
                 (setv data (bytes-of ctx path)
                       shown (contents ctx path data start limit))
-                (.saw ctx.workspace (reader ctx) path data)  ; what could not be shown was not read
+                (.saw ctx.workspace (reader ctx) path data)  ; after contents, which may raise
                 shown))
 
 (def-cognitive-tool list-files
   "List the files in a folder and its subfolders."
   :parameters [path    {:type path :doc "Folder"  :default "."}
                pattern {:type str  :doc "Glob such as *.py"  :default "*"}
-               limit   {:type int  :doc "At most so many"  :default 500  :min 1}
-               all     {:type bool  :doc "Also what .gitignore names"  :default False}]
+               limit   {:type int  :doc "Maximum number of files"  :default 500  :min 1}
+               all     {:type bool  :doc "Include files that .gitignore names"  :default False}]
   :effects    [:reads]
-  :free-text  True  ; whoever wrote the files named them
+  :free-text  True  ; the authors of the files chose the names
   :guard      (inside-workspace path)
   :examples   [(list-files :path "<folder>" :pattern "*.py")]
   :body       (listed ctx path pattern limit all))
 
 (def-cognitive-tool write-file
-  "Write a text file, making it or replacing all of it."
+  "Write a text file: create it, or replace all of its text."
   :parameters [path    {:type path :doc "File"}
                content {:type str  :doc "The whole new text"}]
   :effects    [:writes]
@@ -178,7 +178,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                 f"{(if new "Created" "Replaced")} {(file-name path)}, {(count (len data) "byte")}."))
 
 (def-cognitive-tool edit-file
-  "Replace one piece of a text file by another, or several."
+  "Replace one piece of a text file with another, or several pieces."
   :parameters [path  {:type path :doc "File"}
                old   {:type str  :doc "Exact text to replace; it must occur once"  :default None}
                new   {:type str  :doc "Text to put there"  :default None}

@@ -1,5 +1,5 @@
-"Memory blocks: changing them, keeping them in the archive, and searching what is remembered.
-Must not know stores, permissions or limits: whoever stands behind ctx.memory and ctx.search judges by them."
+"Memory blocks: changing them, archiving them, and searching memory.
+ctx.memory and ctx.search check permissions and limits."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
@@ -12,7 +12,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 ;; * Bounds
 
 (setv SHOWN 1_000)
-  ; Characters of a block that was changed; of a longer one the end is shown.
+  ; Characters of a changed block that are shown; of a longer block only the end.
 (setv END 200)
 (setv HIT 600)
   ; Characters of a hit; recall reads the rest.
@@ -24,7 +24,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (.join " and " (gfor name names f":{name}")))
 
 (defn check-fields [operation needed possible given]
-  "Refuse a call that lacks what its operation needs, or has what it does not use."
+  "Refuse a call without a field that its operation needs, or with a field that it does not use."
   (setv known (+ needed possible)
         optional (if possible  f"{(if needed " and, if you like, " "")}{(in-words possible)}"  "")
         takes f"{operation} takes {(or (+ (in-words needed) optional) "no field")}"
@@ -41,7 +41,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (when (not (.strip text))
     (raise (ToolFailure "invalid" f"The {what} is empty."))))
 
-;; * Results: success, a sentence, and what there is to see
+;; * Results: success, a sentence, and data
 
 (defn told [message #** seen]
   {"success" True  "message" message  #** seen})
@@ -50,10 +50,10 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (if block.owner  f"{block.label} (of {block.owner})"  block.label))
 
 (defn fullness [block]
-  f"It holds {(len block.text) :,} of {block.limit :,} characters")
+  f"It has {(len block.text) :,} of {block.limit :,} characters")
 
 (defn changed [message block]
-  "The result of a change: what the block holds now, or only its end if that is much."
+  "The result of a change: the block's new text, or only its end if it is long."
   (if (<= (len block.text) SHOWN)
       (told f"{message} {(fullness block)}." :label block.label :content block.text)
       (told f"{message} {(fullness block)} and ends: …{(cut block.text (- END) None)}" :label block.label)))
@@ -61,10 +61,10 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 (defn whole [message block]
   (told f"{message} {(fullness block)}." :label block.label :content block.text))
 
-;; * Blocks that are there
+;; * Existing blocks
 
 (defn :async found [ctx label]
-  "The block of that label, or the store's error, which names the nearest."
+  "The block of that label. Raises the store's error, which names the nearest label."
   (setv block (await (.get-block ctx.memory label)))
   (when (is block None)
     (await (.persist-block ctx.memory label))
@@ -72,7 +72,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   block)
 
 (defn in-view [block]
-  "Refuse an archival block where a core or working one is needed."
+  "Refuse an archival block if a core or working block is needed."
   (when (= block.kind "archival")
     (raise (ToolError f"{(named block)} is archival; use recall, or load it first."))))
 
@@ -84,7 +84,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 ;; * The operations of block
 
 (defn :async begin [ctx label content]
-  "Make the core block that the first text is put into; None if somebody else has made it just now."
+  "Create the core block for its first text; None if another writer has just created it."
   (must-hold content "content")
   (try
     (setv block (await (.create-block ctx.memory label content :kind "core")))
@@ -92,7 +92,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
       (when (is (await (.get-block ctx.memory label)) None)
         (raise))
       (return None)))
-  (changed f"There was no block {label}, so a core block was made." block))
+  (changed f"There was no block {label}, so a core block was created." block))
 
 (defn :async append-block [ctx label content]
   (setv there (await (.get-block ctx.memory label)))
@@ -123,12 +123,12 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (setv block (await (.undo ctx.memory label))
         [taken #* older] (await (.history ctx.memory label))
         back (next (gfor one older  :if (= one.text block.text)  one)))
-  (changed (+ f"{(named block)} holds the text of version {back.version} again, in place of version"
-              f" {taken.version}. Another undo puts that one back.")
+  (changed (+ f"{(named block)} has the text of version {back.version} again, instead of version"
+              f" {taken.version}. Another undo restores version {taken.version}.")
            block))
 
 (defn :async way-to [ctx label]
-  "How a copy gets to the block of that label: to a new one, or over what it holds."
+  "\"over\" if a copy to that label would replace a block, otherwise \"to\"."
   (if (and label (await (.get-block ctx.memory label)))  "over"  "to"))
 
 (defn :async archive-block [ctx label to]
@@ -143,7 +143,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 (defn :async load-block [ctx label to]
   (setv before (await (found ctx label)))
   (when (!= before.kind "archival")
-    (raise (ToolError f"{(named before)} is {before.kind}; only an archival block is loaded.")))
+    (raise (ToolError f"{(named before)} is {before.kind}; only archival blocks can be loaded.")))
   (setv way (await (way-to ctx to))
         block (await (.move-block ctx.memory label "working" :to (or to ""))))
   (whole (if (= block.label label)
@@ -157,7 +157,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (when (!= block.label load-label)
     (setv stays (await (.get-block ctx.memory load-label)))
     (+= message (if stays
-                    f" It is a copy: {load-label} stays archival, for deleting it needs the permission admin."
+                    f" It is a copy: {load-label} stays archival, as deleting it needs the permission admin."
                     f" {load-label} was moved there.")))
   (whole message block))
 
@@ -175,7 +175,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                 #** (if block.owner {"owner" block.owner} {})})
         more (- (len every) (len seen)))
   (told (+ (if every  f"{(number-of (len every) "block")}."  "There are no blocks yet.")
-           (if more  f" {more :,} of them, archival ones, are not listed; search finds them."  ""))
+           (if more  f" {more :,} archival blocks are not listed; search finds them."  ""))
         :blocks seen))
 
 ;; * The operations of recall
@@ -214,11 +214,11 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
               "append" [append-recall ["label" "content"] []]
               "read"   [read-recall ["label"] []]
               "delete" [delete-recall ["label"] []]})
-  ; What does an operation, the fields it needs, and those it may have.
+  ; The function of each operation, the fields it needs, and optional fields.
 (setv LOOKS #{"list" "read"})
 
 (defn :async memory-call [table operation ctx given]
-  "Do an operation with the fields it has, and note what was changed."
+  "Run an operation with its fields, and record its effect."
   (setv [does needed possible] (get table operation))
   (check-fields operation needed possible given)
   (setv result (await (does ctx #* (gfor name (+ needed possible)  (get given name)))))
@@ -229,7 +229,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 ;; * Rules
 
 (defn :async rules-say [ctx tool operation label]
-  "allow, ask or deny: what the rules say of an operation on the block of that label, and why."
+  "The rules' verdict (allow, ask or deny) on an operation on the block of that label, and its reason."
   (setv form (CallForm tool {"operation" operation  "label" label})
         seen (await (ctx.look form (fn [value] False) :guards False)))
   (if (in seen.verdict ["ask" "deny"])
@@ -237,14 +237,14 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
       ["allow" ""]))
 
 (defn :async of-blocks [ctx operation label]
-  "What the rules of the tool block say of reading the block of that label. A rule that names no label is
-  about that tool, and not about what is remembered."
+  "The verdict of the rules about the tool block on reading the block of that label. A rule that names no
+  label is about that tool, not about memory."
   (setv [verdict why] (await (rules-say ctx "block" operation label)))
   (if (in ":label" why)  [verdict why]  ["allow" ""]))
 
 (defn :async labels-ruled [tool operation ctx label [archive-label None] [load-label None] [to None]]
-  "Guard: a rule about a :label holds for each field that names a block, and who is told the text of one must
-  be let read it."
+  "Guard: a rule about a :label applies to each field that names a block; a call whose result has a block's
+  text also needs permission to read that block."
   (when (is ctx.look None)
     (return ALLOW))
   (setv tells (in operation ["append" "replace" "undo" "load" "swap"])
@@ -266,8 +266,8 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
 ;; * Searching
 
 (defn :async readable? [ctx hit known]
-  "Whether the rules let the block of a hit be read, by either tool that reads it; KNOWN keeps the answer for
-  its label."
+  "Whether the rules allow reading the block of a hit, with either tool that reads it; KNOWN caches the answer
+  by label."
   (when (or (is ctx.look None) (= hit.source "conversations"))
     (return True))
   (when (not-in hit.label known)
@@ -279,14 +279,14 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
   (get known hit.label))
 
 (defn hit-of [hit]
-  "What is shown of a hit; what it does not have is left out."
+  "A hit as it is shown, without empty fields."
   (setv text (short hit.text HIT)
         more {"owner" hit.owner  "at" hit.at})
   {"label" hit.label  "text" text  "source" hit.source  "score" (round hit.score 3)
    #** (dfor [name value] (.items more)  :if value  name value)})
 
 (defn :async hits-for [ctx query scope options]
-  "What is found; by the memory itself where a host gave that and no search."
+  "The hits of a search; from the memory itself if the host has no search."
   (if (and (is ctx.services.search NO-SEARCH)
            (is-not ctx.memory NO-MEMORY)
            (!= options.domain "conversations")
@@ -302,18 +302,18 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
         seen (lfor hit hits  :if (await (readable? ctx hit known))  (hit-of hit))
         hidden (- (len hits) (len seen)))
   (when hidden
-    (.say ctx f"Left out: {(number-of hidden "hit")}, which the rules do not let be read."))
+    (.say ctx f"Skipped {(number-of hidden "hit")}: the rules forbid reading."))
   (told (cond
           seen  f"{(number-of (len seen) "hit")}, the best first."
-          (.get options "semantic")  "Nothing is near enough in meaning; search looks for the words too."
+          (.get options "semantic")  "Nothing is near enough in meaning; search also looks for the words."
           (in "grep-search" ctx.tool-names)
-            "Nothing was found in memory and conversations; files are searched with grep-search."
+            "Nothing was found in memory and conversations; to search files, use grep-search."
           True  "Nothing was found.") :hits seen))
 
 ;; * Tools
 
 (def-cognitive-tool block
-  "Change your memory blocks (not files); append makes one if there is none."
+  "Change your memory blocks (not files); append creates a missing block."
   :parameters [operation     {:type str
                               :choices ["append" "replace" "read" "undo" "archive" "load" "swap" "list"]}
                label         {:type str  :default None}
@@ -361,7 +361,7 @@ Must not know stores, permissions or limits: whoever stands behind ctx.memory an
                                :since (or since "") :until (or until ""))))
 
 (def-cognitive-tool semantic-search
-  "Search your memory and earlier conversations by meaning alone, whatever the words."
+  "Search your memory and earlier conversations only by meaning, not by words."
   :parameters [query  {:type str}
                domain {:type str  :choices ["archival_memory" "conversations" "all"]  :default "all"}
                limit  {:type int  :default 10  :min 1  :max 100}

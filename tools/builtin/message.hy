@@ -1,5 +1,5 @@
 "Sending messages to people: the user of the session, and the channels that the host has named.
-Must not know terminals or servers: how a message is delivered is behind ctx.router."
+ctx.router delivers them."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
@@ -11,8 +11,8 @@ Must not know terminals or servers: how a message is delivered is behind ctx.rou
   [USER #* (await (.list-channels ctx.router))])
 
 (defn :async may-send [message to ctx ask]
-  "Guard: the user of the session may always be told. A message that cannot be sent asks nobody: the body says
-  what is wrong with it."
+  "Guard: a message to the user of the session is always allowed. A message that cannot be sent needs no
+  question: the body reports the error."
   (cond
     (or (= to USER) (not (.strip message)))  True
     (in to (await (channels ctx)))  (ask f"it sends a message to the channel {to}")
@@ -30,7 +30,7 @@ Must not know terminals or servers: how a message is delivered is behind ctx.rou
   {"success" True  "message" "Message sent successfully"})
 
 (def-cognitive-tool send-message
-  "Say something to the user. It is your reply: nothing comes after it until the user answers."
+  "Say something to the user. It is your reply: it ends your turn until the user answers."
   :parameters [message {:type str  :doc "What to say"}
                to      {:type str  :doc "The user, or the name of a channel"  :default "user"}]
   :effects    [:messages]

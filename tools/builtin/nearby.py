@@ -1,7 +1,7 @@
-"""What is near when a file tool finds nothing: other names, other case, single words of what was sought.
+"""Near matches if a file tool finds nothing: other names, other case, single words of the pattern.
 
-Knows a call's context, whose rules say which files may be named and read; it must not know the tools. It
-looks at a bounded number of files, and beyond those of the call only where no rule had to be asked.
+It examines a bounded number of files, and files beyond the call's own only if no rule asked about the call.
+The rules also decide which files may be named and read.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SECONDS = 3.0
 MOST_NAMED = 3
 LINE = 10_000  # characters of a line
 READER = "read-file"
-SHORTEST = 3  # letters of a word that tells anything
+SHORTEST = 3  # letters; shorter words match almost everywhere
 
 
 @dataclass
 class _Nearest:
-    """What is near a search, in the files looked at so far: the best is told."""
+    """The near matches of a search in the files examined so far; only the best kind is reported."""
 
-    given: list[tuple[str, str]] = field(default_factory=list)  # a file, and what is told of it
+    given: list[tuple[str, str]] = field(default_factory=list)  # a file, and the text about it
     other_case: list[tuple[str, str]] = field(default_factory=list)
     named: list[tuple[str, str]] = field(default_factory=list)
     holding: list[tuple[int, str, str]] = field(default_factory=list)
@@ -42,15 +42,14 @@ class _Nearest:
         if self.given:
             return "; ", self.given
         if self.other_case:
-            return " so written; in other case ", self.other_case
+            return " in exactly this case; in other case ", self.other_case
         if self.named:
             return "; but there is ", self.named
         return "; but ", [(shown, text) for _, shown, text in sorted(self.holding)]
 
 
 def near_search(ctx: ToolContext, pattern: str, path: str, glob: str) -> str:
-    """A sentence on what a search for ``pattern`` that found nothing might have meant; empty if nothing is
-    near."""
+    """A sentence with near matches of a search for ``pattern`` that found nothing; empty for none."""
     import regex
 
     from quoth.tools.safe_regex import compiled
@@ -91,23 +90,23 @@ def _read(ctx: ToolContext, path: str) -> str:
 
 
 def near_list(ctx: ToolContext, path: str, pattern: str) -> str:
-    """A sentence on the files that are there where none fits a glob."""
+    """A sentence with the files that exist if none matches a glob."""
     found = [shown for shown in _shown(ctx, path) if ctx.may_list(shown)]
     if not found:
         return ""
     wanted = _words(pattern)
     best = [shown for shown in found if any(word in shown.lower() for word in wanted)]
     near = _few(map(file_name, best or found))
-    return f"No file fits {pattern}; {count(len(found), 'file')} there: {near}."
+    return f"No file matches {pattern}; {count(len(found), 'file')} there: {near}."
 
 
 def near_file(ctx: ToolContext, path: str) -> str:
-    """Where there is a file of this name in another folder, or with another ending; empty for none."""
+    """A sentence with files of this name in another folder, or with another ending; empty for none."""
     wanted = PurePosixPath(path)
     folder, _, inner = path.partition("/")
     with contextlib.suppress(ToolError):
         files = [shown for shown in _beside(ctx) if ctx.may_look(shown)]
-        if folder == ctx.workspace.root.name and inner in files:  # models take its name for a part of paths
+        if folder == ctx.workspace.root.name and inner in files:  # models include its name in paths
             return f" It is {file_name(inner)}: {file_name(folder)} is this folder itself.{_read(ctx, inner)}"
         for same in (
             [one for one in files if PurePosixPath(one).name.lower() == wanted.name.lower()],
@@ -124,14 +123,14 @@ def _shown(ctx: ToolContext, path: str) -> Iterator[str]:
 
 
 def _beside(ctx: ToolContext) -> Iterator[str]:
-    """The files of the workspace that may be told of unasked: no hidden ones, as in the list of files that a
-    model is shown (agent/run/surroundings.py)."""
+    """The files of the workspace that may be named without being asked for: no hidden files, as in the list
+    that a model is shown (agent/run/surroundings.py)."""
     return (shown for shown in _shown(ctx, ".") if not any(part.startswith(".") for part in shown.split("/")))
 
 
 def _texts(ctx: ToolContext, path: str, deadline: float) -> Iterator[tuple[str, str]]:
-    """The files that may be read and their texts: those that the call asked for, then those beside them.
-    Raises TimeoutError after the deadline."""
+    """The readable files and their texts: first the files that the call asked for, then others. Raises
+    TimeoutError after the deadline."""
     asked = dict.fromkeys(_shown(ctx, path))
     beside = (shown for shown in _beside(ctx) if shown not in asked and ctx.may_look(shown))
     for shown in (*(one for one in asked if ctx.may_read(one)), *beside):

@@ -1,5 +1,4 @@
-"Asking the person something in words.
-Must not know terminals or requests: who is asked, and when the answer comes, is behind ctx.permission."
+"Asking the person a question in words, through ctx.permission."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 
@@ -8,7 +7,7 @@ Must not know terminals or requests: who is asked, and when the answer comes, is
   (await (.ask ctx.permission (asked question choices only))))
 
 (def-cognitive-tool ask-person
-  "Ask the user something only they can tell, and get the answer. Not for permission: just make the call."
+  "Ask the user something only they know, and get the answer. Not for permission: just call the tool."
   :parameters [question {:type str}
                choices  {:type (| (get list str) None)  :default None  :doc "2 to 9 answers to choose from"}
                only     {:type bool  :default False  :hidden True}]

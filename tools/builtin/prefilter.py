@@ -1,8 +1,8 @@
-"""Tells quickly that a pattern cannot be in a file: a text that each match must hold is not there, or all of
-the file at once does not match where lines count for nothing.
+"""Quickly excludes files that a pattern cannot match: a text that each match must contain is missing, or the
+whole file does not match a weaker pattern that ignores lines.
 
-Most of the time of a search went into files without a hit. It knows patterns and bytes; a file that passes is
-still opened as any other, and searched line by line. Of a pattern that is not plain it tells nothing.
+Without it, a search spends most of its time in files without a hit. A file that passes is still opened
+normally, and searched line by line. A pattern that is not plain excludes nothing.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Token = tuple[str, str, str]
 SECONDS = 1.0
 
 BLOCK = 1 << 16
-LARGEST = 5_000_000  # bytes; as tools/builtin/search.hy reads
+LARGEST = 5_000_000  # bytes; as in tools/builtin/search.hy
 _TOKEN = re.compile(
-    r"(?P<space>\\[bBdDwWsSAZ]|[.^$]|\[\^?\]?(?:\\.|[^\]\\])*\])"  # what ends a text
+    r"(?P<space>\\[bBdDwWsSAZ]|[.^$]|\[\^?\]?(?:\\.|[^\]\\])*\])"  # the end of a text
     r"|\\(?P<escaped>[^\w\s])"
     r"|(?P<maybe>[*?]|\{\d*,?\d*\})"
     r"|(?P<more>\+)"
@@ -35,18 +35,18 @@ _TOKEN = re.compile(
     r"|(?P<plain>[^\\\[\](){}*+?|.^$\ufffd])"
 )
 _PLACES = {"^", "$", r"\b", r"\B", r"\A", r"\Z"}
-_FOLDED = set("iksIKS")  # letters that are the same as others than A to Z, where case does not count
+_FOLDED = set("iksIKS")  # letters that equal letters outside A to Z if case is ignored
 
 
 @dataclass(frozen=True)
 class Needles:
-    """The texts of which a file must hold one; with ``any_case`` in small letters."""
+    """Texts of which a file must contain one; with ``any_case`` in small letters."""
 
     texts: tuple[bytes, ...]
     any_case: bool
 
     def may_be_in(self, file: Path) -> bool:
-        """Whether a file may hold a match. One that cannot be read is left to whoever reads it properly."""
+        """Whether a file may contain a match. True for a file that cannot be read: the search reports it."""
         try:
             data = _bytes_of(file)
         except OSError:
@@ -57,7 +57,7 @@ class Needles:
 
 @dataclass(frozen=True)
 class Wide:
-    """The pattern without what asks where a line or a word begins or ends."""
+    """The pattern without the assertions about the beginning or end of a line or word."""
 
     expression: Pattern[str]
 
@@ -81,12 +81,12 @@ def _bytes_of(file: Path) -> bytes:
 
 
 def sieve(pattern: str) -> Needles | Wide | None:
-    """What tells that a pattern is not in a file; None for one that is not plain."""
+    """The filter for a pattern; None for a pattern that is not plain."""
     any_case = pattern.startswith("(?i)")
     try:
         tokens = list(_tokens(pattern.removeprefix("(?i)")))
         texts = tuple(max(texts, key=len, default="").encode() for texts in _branches(tokens, any_case))
-    except ValueError:  # or a half of a character
+    except ValueError:  # or an unpaired surrogate
         return None
     if all(texts):
         return Needles(texts, any_case)
@@ -96,8 +96,8 @@ def sieve(pattern: str) -> Needles | Wide | None:
 
 
 def _tokens(pattern: str) -> Iterator[Token]:
-    """A pattern in pieces: the kind of each, its character, and its text. Raises ValueError for one that is
-    not plain."""
+    """A pattern in pieces: the kind of each, its character, and its text. Raises ValueError if it is not
+    plain."""
     at = 0
     while at < len(pattern):
         if (found := _TOKEN.match(pattern, at)) is None:
@@ -107,7 +107,7 @@ def _tokens(pattern: str) -> Iterator[Token]:
 
 
 def _branches(tokens: Iterable[Token], any_case: bool) -> list[list[str]]:
-    """The texts that stand in each branch of a pattern, outside of its groups."""
+    """The texts in each branch of a pattern, outside its groups."""
     depth, run, branches = 0, "", list[list[str]]([[]])
     for kind, char, _ in (*tokens, ("end", "", "")):
         if kind in ("plain", "escaped") and not (any_case and (char in _FOLDED or not char.isascii())):
@@ -123,12 +123,12 @@ def _branches(tokens: Iterable[Token], any_case: bool) -> list[list[str]]:
 
 
 def _widened(tokens: Iterable[Token]) -> str:
-    """The pattern for a whole text: it matches there wherever the given one does in a line."""
+    """The pattern for a whole text: it matches if the given pattern matches a line."""
     wide, before = "", ""
     for kind, _, text in tokens:
         if text in _PLACES:
             wide += "(?:)"
-        elif not (kind == "more" and before in ("maybe", "more")):  # else it would give back nothing
+        elif not (kind == "more" and before in ("maybe", "more")):  # it would become possessive
             wide += text
         before = kind
     return wide

@@ -1,6 +1,6 @@
-"""Runs programs and HTTP requests for tools made by ``def-shell-tool`` and ``def-http-tool``.
+"""Runs programs and HTTP requests for tools defined by ``def-shell-tool`` and ``def-http-tool``.
 
-It knows no table and no door. Programs get an argument vector, never a shell; everything started is stopped.
+Programs are started with an argument vector, never by a shell. Every started process is stopped.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ async def run_argv(argv: Sequence[Any], *, cwd: str = ".", timeout: float = 30, 
     finally:
         await program.put_away()
     if code:
-        said = (err.text or out.text).strip() or "it said nothing"
+        said = (err.text or out.text).strip() or "without output"
         raise ToolError(f"{words[0]} ended with {code}: {said}")
     return out.text
 
@@ -90,7 +90,7 @@ async def http_request(
     try:
         target = httpx.URL(url)
     except httpx.InvalidURL as error:
-        raise ToolError(f"{url} is no address: {error}.") from None
+        raise ToolError(f"{url} is not an address: {error}.") from None
     SENT.learn(*credentials(headers, target, chosen=False), *from_environment(url, query, json))
     place = f"{target.scheme}://{target.netloc.decode()}{target.path}"
     ctx.effect(f"requested:{method.upper()} {place}")

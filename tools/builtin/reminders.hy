@@ -1,5 +1,5 @@
 "Reminders and tasks: headlines of memory.org in the workspace, which people edit in Emacs.
-Must not know the disk or Org: files are reached through ctx.workspace, headlines through tools/memory."
+Files are opened through ctx.workspace, headlines are read and written by tools/memory."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
@@ -8,10 +8,10 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
   quoth.tools.call.context [inside-workspace]
   quoth.tools.errors [ToolError ToolFailure])
 
-;; * Helpers. Org is imported when a task is spoken of: few calls need it.
+;; * Helpers. Org is imported only for tasks: few calls need it.
 
 (defn own-file [file ctx]
-  "Guard: memory.org is the agent's to write in, any other file of the workspace is asked about."
+  "Guard: the agent may write in memory.org; any other file of the workspace needs approval."
   (setv inside (inside-workspace file))
   (cond
     (!= inside.kind "allow")
@@ -46,7 +46,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
     (when (or when reminder)
       (setv [due remark] (read-when what when who.now tasks.zone)))
     (when (and reminder (not (isinstance due datetime)))
-      (raise (ToolError f"{what} needs the time of the day too, such as \"{(.isoformat due)} 09:00\".")))
+      (raise (ToolError f"{what} also needs a time of day, such as \"{(.isoformat due)} 09:00\".")))
     (setv [org id] (.add tasks title who due :reminder reminder))
     [org [id (if due f", {(in-words due who.now tasks.zone)}" "")]])
   (setv [id due] (changed ctx file change))
@@ -89,7 +89,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
 
 (defn must-have [operation name value]
   (when (not (.strip value))
-    (raise (ToolFailure "invalid" f"{operation} needs :{name}, which is missing."))))
+    (raise (ToolFailure "invalid" f"{operation} needs :{name}."))))
 
 (defn tracked [operation title due id note file call ctx]
   (setv words (or id title))
@@ -99,7 +99,7 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
                              (must-have operation "note" (or note (if id title "")))))
   (cond
     (and due (!= operation "add"))
-      (raise (ToolError f":due is for operation add; {operation} takes none."))
+      (raise (ToolError f":due is only for operation add, not for {operation}."))
     (= operation "add")
       (added title due ":due" False file call ctx)
     (= operation "list")
@@ -112,8 +112,8 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
 ;; * Tools
 
 (def-cognitive-tool schedule-reminder
-  "Set a reminder for the user at a time. It goes into memory.org; the command quoth remind tells it then."
-  :parameters [text {:type str   :doc "What to be reminded of"}
+  "Set a reminder for the user at a time. It is stored in memory.org; the command quoth remind shows it then."
+  :parameters [text {:type str   :doc "What to remind the user of"}
                at   {:type str   :doc "2030-12-01 09:00, 2030-12-01T09:00+01:00, in 2 hours, tomorrow 9:00"}
                file {:type path  :default "memory.org"  :hidden True}]
   :effects    [:memory]
@@ -124,13 +124,13 @@ Must not know the disk or Org: files are reached through ctx.workspace, headline
   :body       (added text at ":at" True file call ctx))
 
 (def-cognitive-tool track-task
-  "Keep the user's tasks in memory.org: add one, list the open ones, mark one done, reopen it, or note something."
+  "Keep the user's tasks in memory.org: add a task, list open tasks, mark one done, reopen it, or add a note."
   :parameters [operation {:type str  :choices ["add" "list" "done" "reopen" "note"]}
-               title     {:type str  :doc "What is to be done"  :default ""}
-               due       {:type str  :doc "A day or time, as 2030-12-01 or tomorrow 9:00"  :default ""}
+               title     {:type str  :doc "What to do"  :default ""}
+               due       {:type str  :doc "A day or time, such as 2030-12-01 or tomorrow 9:00"  :default ""}
                id        {:type str  :doc "Which task: its id, title or a word of it"  :default ""
                           :role :content}
-               note      {:type str  :doc "What to note"  :default ""}
+               note      {:type str  :doc "Text of the note"  :default ""}
                file      {:type path  :default "memory.org"  :hidden True}]
   :effects    [:memory]
   :free-text  True

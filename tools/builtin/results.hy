@@ -1,20 +1,19 @@
-"The rest of what was too long to be shown whole, page by page.
-Must not know where texts are kept: they are behind ctx.pages."
+"Shows the rest of results that were too long, page by page, from ctx.pages."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import quoth.tools.errors [ToolError])
 
 (defn page [id start ctx]
-  "The page as it is, so that a program can put pages together; which page it is goes beside it."
+  "The page unchanged, so that a program can join pages; its range is a message beside it."
   (when (is ctx.pages None)
-    (raise (ToolError "No texts are kept here.")))
+    (raise (ToolError "This session keeps no long results.")))
   (setv [part where] (.page ctx.pages id start))
   (.say ctx where)
   part)
 
 (def-cognitive-tool more
-  "Show more of a result of which a part was left out."
-  :parameters [id    {:type str  :doc "As it stands there"}
+  "Show more of a result that was cut."
+  :parameters [id    {:type str  :doc "The id in the cut result"}
                start {:type int  :doc "First character"  :default 1  :min 1}]
   :effects    [:reads]
   :free-text  True

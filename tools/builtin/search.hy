@@ -1,5 +1,5 @@
 "Searching the text of the workspace's files.
-Must not open a path by itself: every file is reached through ctx.workspace."
+Every file is opened through ctx.workspace, never by its path."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
@@ -13,20 +13,20 @@ Must not open a path by itself: every file is reached through ctx.workspace."
 ;; * Bounds
 
 (setv MAX-FILE 5_000_000)
-  ; Bytes; a larger file is passed over.
+  ; Bytes; a larger file is skipped.
 (setv MOST-NAMED 3)
-  ; Of the files passed over, in the message.
+  ; Skipped files that the message names.
 (setv MAX-LINE 300)
   ; Characters of a line that are shown.
 (setv PIECE 100_000  OVERLAP 10_000)
-  ; Characters of a long line that are searched at a time: within them a pattern can overstay its deadline.
+  ; Characters of a long line that are searched at a time: the deadline is checked between pieces.
 (setv SECONDS 20)
-  ; For the whole search; a pattern that backtracks for ever ends here.
+  ; For the whole search; it also stops patterns that backtrack for ever.
 
 ;; * Helpers
 
 (defn seconds-to [deadline]
-  "The seconds that are left. Raises TimeoutError when none are."
+  "The seconds that are left. Raises TimeoutError if none are."
   (import time)
   (setv left (- deadline (time.monotonic)))
   (when (<= left 0)
@@ -34,8 +34,8 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   left)
 
 (defn in-line? [expression line deadline]
-  "Whether a line matches. A long one is searched piece by piece; what ends where a piece ends is tried again
-  with all that follows."
+  "Whether a line matches. A long line is searched piece by piece; a match that ends at the end of a piece is
+  tried again on the rest of the line."
   (setv start 0)
   (while True
     (setv end (min (len line) (+ start PIECE))
@@ -49,7 +49,7 @@ Must not open a path by itself: every file is reached through ctx.workspace."
     (setv start (- end OVERLAP))))
 
 (defn too-large? [file]
-  "Whether a file is passed over, which its size alone decides: none of it is read."
+  "Whether a file is skipped because of its size, without reading it."
   (try
     (> (. (.lstat file) st-size) MAX-FILE)
     (except [OSError]
@@ -69,11 +69,11 @@ Must not open a path by itself: every file is reached through ctx.workspace."
       (yield {"path" shown  "line" number  "text" (cut line 0 MAX-LINE)}))))
 
 (defn tell-skipped [large say]
-  "Say which files were too large to be searched."
+  "Report the files that were too large to search."
   (when large
     (setv named (cut large 0 MOST-NAMED)
           more (- (len large) (len named)))
-    (say (+ f"Skipped: {(count (len large) "file")} larger than {(// MAX-FILE 1_000_000)} MB ("
+    (say (+ f"Skipped {(count (len large) "file")} larger than {(// MAX-FILE 1_000_000)} MB ("
             (.join ", " named)
             (if more f" and {more} more)." ").")))))
 
@@ -112,12 +112,12 @@ Must not open a path by itself: every file is reached through ctx.workspace."
                     "use a simpler pattern or a smaller folder."))
       (when (not hits)
         (raise (ToolError late) :from None))
-      (.say ctx f"{late} The hits are those found until then.")))
+      (.say ctx f"{late} These hits were found before it stopped.")))
   (tell-skipped large ctx.say)
   (when left-out
-    (.say ctx f"Left out: {(count left-out "file")}, which the rules do not let be read."))
+    (.say ctx f"Skipped {(count left-out "file")}: the rules forbid reading."))
   (.tell ignored ctx.say)
-  (when (not (or hits left-out large))  ; of what was not searched nothing can be said, not even by the rest
+  (when (not (or hits left-out large))  ; only if every file was searched
     (import quoth.tools.builtin.nearby [near-search])  ; here: most searches find something
     (setv near (near-search ctx pattern path glob))
     (when near
@@ -130,9 +130,9 @@ Must not open a path by itself: every file is reached through ctx.workspace."
   "Search the files under PATH for a regular expression. Each hit has path, line and text."
   :parameters [pattern {:type str  :doc "Regular expression"}
                path    {:type path :doc "File or folder"  :default "."}
-               glob    {:type str  :doc "Only files so named, such as *.py"  :default "*"}
-               limit   {:type int  :doc "At most so many hits"  :default 50  :min 1}
-               all     {:type bool  :doc "Also what .gitignore names"  :default False}]
+               glob    {:type str  :doc "Only files with names like *.py"  :default "*"}
+               limit   {:type int  :doc "Maximum number of hits"  :default 50  :min 1}
+               all     {:type bool  :doc "Include files that .gitignore names"  :default False}]
   :effects    [:reads]
   :free-text  True
   :guard      (inside-workspace path)

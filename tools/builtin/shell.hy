@@ -1,5 +1,4 @@
-"Programs of this machine, run inside a boundary of the kernel: to their end, or in the background.
-Must not know processes: they are behind tools/shell."
+"Runs programs inside a boundary of the kernel, to their end or in the background (tools/shell)."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import quoth.tools.errors [ToolError])
@@ -19,7 +18,7 @@ Must not know processes: they are behind tools/shell."
 
 (defn :async operate [id operation timeout ctx]
   (when (is ctx.programs None)
-    (raise (ToolError "Nothing runs in the background here.")))
+    (raise (ToolError "This agent has no background programs.")))
   (when (and ctx.dry (= operation "kill"))
     (raise (ToolError "This is a dry run, and kill does more than read.")))
   (setv programs (ctx.programs))
@@ -46,7 +45,7 @@ Must not know processes: they are behind tools/shell."
 
 (def-cognitive-tool process
   "See, await or end a program in the background."
-  :parameters [id        {:type str  :doc "As shell gave it"}
+  :parameters [id        {:type str  :doc "The id that shell returned"}
                operation {:type str  :doc "What to do"  :default "output"  :choices ["output" "wait" "kill"]}
                timeout   {:type float  :doc "Seconds to wait"  :default 60  :min 0  :max 3600}]
   :effects    []

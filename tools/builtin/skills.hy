@@ -1,5 +1,5 @@
 "Reading skills: guides for one kind of task, of the user and of a trusted workspace.
-Must not run anything of a skill: its scripts are run by shell, through its rules."
+Nothing of a skill runs here: shell runs its scripts, under the rules."
 
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
@@ -14,7 +14,7 @@ Must not run anything of a skill: its scripts are run by shell, through its rule
          {"name" skill.name  "description" skill.description}))
 
 (defn chosen [skills name]
-  "The skill of that name; one that does not count says why."
+  "The skill of that name. Raises ToolError that says why a skill is invalid, or names the nearest."
   (when (in name skills.known)
     (return (get skills.known name)))
   (setv why (next (gfor  fault skills.faults
@@ -26,14 +26,14 @@ Must not run anything of a skill: its scripts are run by shell, through its rule
   (raise (ToolError (no-such "skill" name skills.known))))
 
 (defn guide [skill ctx]
-  "The guide itself; how to come by its other files is said beside it."
+  "The guide; a message beside it says how to read its other files."
   (setv others (lfor  file skill.files  :if (!= file "SKILL.md")  file)
         read (when others
                (CallForm "skill" {"name" skill.name  "file" (get others 0)})))
   (when others
     (.say ctx (+ f"Its files in {skill.folder}: {(.join ", " (map file-name (cut others 0 20)))}"
                  (if (> (len others) 20)  f" and {(- (len others) 20)} more"  "")
-                 f". Read one by {read}; run one only by shell.")))
+                 f". Read one with {read}; run one only with shell.")))
   skill.guide)
 
 (defn part [skill file ctx]

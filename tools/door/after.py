@@ -1,7 +1,5 @@
-"""Runs the programs of the user's that go with a written file, once the body of a call has ended: a formatter
-changes it as a part of that call, and of a linter only the new faults are told.
-
-It knows the writes of a call; it must not know how a program is confined.
+"""Runs the user's programs for written files after the body of a call has ended: a formatter changes the file
+as a part of that call; of a linter's messages only the new ones are reported.
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ from quoth.tools.shell.after import SECONDS, AfterWrite, beside, new_lines, run_
 from quoth.tools.text import number_of, short
 from quoth.tools.visible import visible
 
-MOST_LINES, LINE = 40, 300  # of one program, and characters of each
+MOST_LINES, LINE = 40, 300  # lines of one program, and characters of each line
 MOST_FILES = 20  # of one call
-MOST_BYTES = 5_000_000  # of a file that is looked at
+MOST_BYTES = 5_000_000  # of one file
 
 
 async def after_writes(door: Parts, state: CallState) -> None:
-    """Run them for each file that the call has written; what the model is to know is noted."""
+    """Run the programs for each file that the call has written; messages for the model go to the notes."""
     for path, before in [*state.files.items()][:MOST_FILES]:
         programs = [one for one in door.after if one.fits(path)]
         if programs:
@@ -36,7 +34,7 @@ async def after_writes(door: Parts, state: CallState) -> None:
 
 
 def _may_read(door: Parts, state: CallState) -> Callable[[str], bool]:
-    """What the rules let programs read, which is not what they let this call write."""
+    """Whether the rules allow programs to read a file; independent of what this call may write."""
     shell, reader = (cognitive_tools.get(name) for name in ("shell", "read-file"))
     context = state.context
     walk = Walk(door.policy, shell, state.call, {}, context.workspace, reader, origins=context.origins)
@@ -62,7 +60,7 @@ class _AfterFile:
                 state.notes.append(f"After the write: {program.shown(path)}: {error}.")
                 continue
             if code:
-                faults[program] = said if said.strip() else f"It ended with {code}, without a word."
+                faults[program] = said if said.strip() else f"It ended with {code}, without output."
             if (now := self._read()) != text:
                 self._adopt(text)
                 text = now
@@ -84,7 +82,7 @@ class _AfterFile:
         return data
 
     def _adopt(self, written: bytes) -> None:
-        """Let what a program has made of the file count as written by the call, and known to its caller."""
+        """Count a program's change of the file as written by the call, and as known to its caller."""
         context = self._state.context
         reader = f"{context.session} {context.user} {context.agent_id}"
         with kept_by(context.keep):
@@ -103,7 +101,7 @@ class _AfterFile:
                 self._state.notes.append(f"New after the write, by {program.shown(self._path)}:\n{told}")
 
     async def _faults_before(self, programs: Sequence[AfterWrite], path: str) -> dict[AfterWrite, str]:
-        """What the programs say of the text that was there before the call."""
+        """The programs' output for the text before the call."""
         found: dict[AfterWrite, str] = {}
         with self._old_text(path):
             for program in programs:
@@ -114,7 +112,7 @@ class _AfterFile:
     @contextlib.contextmanager
     def _old_text(self, path: str) -> Iterator[None]:
         assert self._before is not None
-        with kept_by(None):  # nobody will want it back
+        with kept_by(None):  # these writes need no undo
             self._workspace.write(path, self._before)
         try:
             yield

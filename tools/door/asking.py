@@ -1,7 +1,5 @@
-"""Asks a person about one call: to approve it, to permit what its body wants, or to answer in words; weighs
-what policy, guard, gate and person say.
-
-It knows the door's parts as ports; it must not know the stages. While a person is asked, no clock runs.
+"""Asks a person about one call: to approve it, to grant a permission to its body, or to answer in words. Also
+weighs the verdicts of policy, guard, gate and person. While a person is asked, the call's clocks are stopped.
 """
 
 from __future__ import annotations
@@ -25,13 +23,13 @@ from quoth.tools.lisp.forms import CallForm
 if TYPE_CHECKING:
     from quoth.tools.call.question import Question
 
-MAX_PERMISSIONS = 20  # that one body may ask for
+MAX_PERMISSIONS = 20  # requests of one body
 MAX_QUESTIONS = 20
 
 
 class Permission:
     """The PermissionBroker of one call. Its body is suspended while a person is asked, and continues with the
-    answer; where nobody has decided, it ends as pending."""
+    answer; without an answer the call ends as pending."""
 
     def __init__(self, door: Parts, state: CallState) -> None:
         self._door, self._state = door, state
@@ -39,11 +37,11 @@ class Permission:
 
     @property
     def given(self) -> frozenset[str]:
-        """What a person has allowed this call."""
+        """The permissions that a person has granted to this call."""
         return frozenset(self._state.permitted)
 
     def acted(self) -> None:
-        """Note that the body has begun to act, in a way that no effect tells."""
+        """Note that the body has begun to act, even without a recorded effect."""
         self._state.acted = True
 
     async def request(self, what: str, reason: str) -> None:
@@ -57,7 +55,7 @@ class Permission:
         return self._state.answers[question.text]
 
     async def _ask(self, ask: Callable[[], Coroutine[Any, Any, Outcome | None]]) -> None:
-        """Ask on the event loop of the door: a body in a thread may have a loop of its own."""
+        """Ask on the event loop of the door: a body in a thread may have its own loop."""
         state = self._state
         if state.ended is None:
             if asyncio.get_running_loop() is self._loop:
@@ -77,8 +75,8 @@ class Permission:
 
 
 def weigh(state: CallState, who: Voice, verdict: Verdict) -> Outcome | None:
-    """Store a verdict. Allow continues; ask adds a question for the consent stage; anything else denies
-    the call."""
+    """Store a verdict. Allow continues; ask adds a question for the consent stage; anything else denies the
+    call."""
     state.verdicts[who] = verdict
     if verdict.kind == "allow":
         return None
@@ -93,18 +91,16 @@ def weigh(state: CallState, who: Voice, verdict: Verdict) -> Outcome | None:
 
 
 def require_verdict(said: Any) -> Verdict:
-    """Return ``said``. Raises TypeError if it is no Verdict."""
+    """Return ``said``. Raises TypeError unless it is a Verdict."""
     if isinstance(said, Verdict):
         return said
-    raise TypeError(f"{said!r} is no verdict")
+    raise TypeError(f"{said!r} is not a Verdict")
 
 
 async def ask_consent(door: Parts, state: CallState) -> Outcome | None:
     """Ask a person if policy, guard or gate did not allow the call, or if its words may be a quotation; then
-    what its body asked before, and whether it may begin again. Where nobody can be asked the call is
-    pending."""
-    # Of a call on a worker the line and the worker ask it. The reason of another permission may be a model's
-    # text, which states nothing.
+    repeat the body's earlier questions, and ask whether the body may begin again. Without an answer the call
+    is pending."""
     facts = (BEGUN_BEFORE, LOST_REQUEST)
     elsewhere = state.known_tool.remote and any(one.message.startswith(facts) for one in state.inside)
     fact = state.begun and not elsewhere
@@ -131,17 +127,17 @@ async def _ask_about_call(door: Parts, state: CallState) -> Outcome | None:
     call = state.call
     gate, guard = state.verdicts.get("gate"), state.verdicts.get("guard")
     if isinstance(guard, Verdict) and guard.kind == "allow" and guard.reason:
-        state.questions.append(guard.reason)  # it does not ask, and tells whoever is asked
+        state.questions.append(guard.reason)  # the guard does not ask, but the person sees its reason
     if isinstance(guard, Verdict) and guard.each_time:
         call = dataclasses.replace(call, program_run="", each_time=True)
     if state.begun or (isinstance(gate, Verdict) and gate.kind == "ask"):
-        call = dataclasses.replace(call, program_run="")  # whoever approved a plan has not seen this question
+        call = dataclasses.replace(call, program_run="")  # approved plans do not cover this question
     return await _ask_person(door, state, call, "; ".join(state.questions))
 
 
 async def ask_permission(door: Parts, state: CallState, needed: Pending) -> Outcome | None:
     """Ask a person for a permission that the body requests or has requested. The request is bound to this
-    call and that permission."""
+    call and this permission."""
     if len(state.permitted) >= MAX_PERMISSIONS:
         return Outcome(
             "error", message=f"{state.call.tool} asked for more than {MAX_PERMISSIONS} permissions."
@@ -155,8 +151,8 @@ async def ask_permission(door: Parts, state: CallState, needed: Pending) -> Outc
 
 
 async def ask_question(door: Parts, state: CallState, question: Question) -> Outcome | None:
-    """Ask a person what the body asks, in words; the request is bound to this call and that question."""
-    from quoth.tools.call.question import marked  # here: few calls ask one
+    """Ask a person the body's question; the request is bound to this call and this question."""
+    from quoth.tools.call.question import marked  # here: few calls ask a question
 
     tool = state.known_tool
     if len(state.answers) >= MAX_QUESTIONS:
@@ -190,7 +186,7 @@ def _not_asked(what: str, error: Exception) -> Verdict:
 
 @contextlib.contextmanager
 def _paused(state: CallState) -> Iterator[None]:
-    """Stop the clocks of the call and of the enclosing ones, while a person is asked."""
+    """Stop the clocks of the call and of the enclosing calls while a person is asked."""
     clocks = state.context.inner_clocks
     for clock in clocks:
         clock.pause()
@@ -229,8 +225,8 @@ async def _ask_person(door: Parts, state: CallState, call: Call, reason: str) ->
 
 
 def telling_origins(state: CallState, call: Call) -> Call:
-    """The call as it tells where its arguments come from, once somebody wants to know: who says yes to all
-    does not."""
+    """The call with the origins of its arguments, which are computed only when they are read: an automatic
+    yes does not read them."""
     origins = state.context.origins
     if origins is None:
         return call
@@ -245,7 +241,7 @@ def telling_origins(state: CallState, call: Call) -> Call:
 
 
 async def _make_instead(door: Parts, state: CallState, instead: EditedCall) -> Outcome:
-    """Make the call that a person chose instead, through the whole door; its outcome is this one's."""
+    """Run the call that a person chose instead, through the whole door; returns its outcome."""
     state.reservation.release()
     name, outer = instead.call or secrets.token_hex(5), state.call
     key = f"{outer.key or outer.id}/edited"

@@ -1,7 +1,7 @@
-"""Finds out what a call would change, by the ``:changes`` of its tool, so that a person can see it.
+"""Finds the changes that a call would make, by the ``:changes`` of its tool, so that a person can see them.
 
-It makes no call: the files are read as they are now, and nothing can be written through the workspace that
-the tool gets here. It must not know who looks. Reading a file here is not reading it for the model.
+No call runs here: the files are read as they are now, and the workspace that the tool receives is read-only.
+A file that is read here does not count as read by the model.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from quoth.tools.door.execution import brief, offered_to
 from quoth.tools.errors import PERMISSION, InvalidCallError, QuothError
 from quoth.tools.registry.table import CognitiveTool
 
-SECONDS = 5.0  # a person waits for the question
+SECONDS = 5.0  # short, because a person waits for the question
 MAX_FILES = 100
-SHAPE = "its :changes gives [[path old-text new-text] …]"
+SHAPE = "its :changes must return [[path old-text new-text] …]"
 
 
 class ReadOnly(Workspace):
-    """The same folder, in which nothing can be written, and which remembers nothing of what was read."""
+    """The same folder, read-only, without a record of the files that were read."""
 
     def __init__(self, of: Workspace) -> None:
         self.__dict__.update(of.__dict__)
@@ -34,15 +34,15 @@ class ReadOnly(Workspace):
         return
 
     def write(self, path: str | Path, data: bytes, **more: Any) -> bool:
-        raise InvalidCallError("nothing is written while a question is prepared")
+        raise InvalidCallError("files cannot be written while a question is prepared")
 
     def remove(self, path: str, before: bytes) -> None:
-        raise InvalidCallError("nothing is removed while a question is prepared")
+        raise InvalidCallError("files cannot be removed while a question is prepared")
 
 
 def changes_of(tool: CognitiveTool, call: Call, workspace: Workspace) -> Changes | None:
-    """What a call would change as the files are now; None where its tool does not tell. What goes wrong is
-    said in the Changes: this raises nothing."""
+    """The changes of a call to the present files; None if its tool has no ``:changes``. Raises nothing: the
+    Changes contain any error."""
     find = tool._changes
     if find is None or PERMISSION in call.form.args:
         return None
@@ -52,30 +52,30 @@ def changes_of(tool: CognitiveTool, call: Call, workspace: Workspace) -> Changes
         given = offered_to(find, {"call": call, "ctx": context}, args)
         found = _within(SECONDS, lambda: list(_files(enter_context(context).run(lambda: find(**given)))))
     except TimeoutError:
-        return Changes(trouble=f"What it would change was not found out within {SECONDS:g} s.")
+        return Changes(trouble=f"Its changes could not be computed within {SECONDS:g} s.")
     except _Shape as error:
-        return Changes(trouble=f"What it would change is not known: {error}.")
+        return Changes(trouble=f"Its changes are not known: {error}.")
     except QuothError as error:
-        return Changes(trouble=f"As things are it would fail: {error}", fails=True)
+        return Changes(trouble=f"It would fail now: {error}", fails=True)
     except Exception as error:
-        return Changes(trouble=f"What it would change is not known: {brief(error)}.")
+        return Changes(trouble=f"Its changes are not known: {brief(error)}.")
     return Changes(tuple(found))
 
 
 class _Shape(Exception):
-    """What ``:changes`` gave has another shape than it should."""
+    """The result of ``:changes`` has the wrong shape."""
 
 
 def _files(found: Any) -> Iterator[Change]:
     if not isinstance(found, (list, tuple)) or len(found) > MAX_FILES:
-        raise _Shape(f"{SHAPE}, of at most {MAX_FILES} files")
+        raise _Shape(f"{SHAPE}, for at most {MAX_FILES} files")
     for one in found:
         if not isinstance(one, (list, tuple)) or len(one) != 3:
             raise _Shape(SHAPE)
         path, before, after = one
         texts = before is None or isinstance(before, (str, bytes)), after is None or isinstance(after, str)
         if not isinstance(path, (str, Path)) or not all(texts):
-            raise _Shape(f"{SHAPE}; a text is a string, or None where there is no file")
+            raise _Shape(f"{SHAPE}; a text is a string, or None for a missing file")
         yield _change(str(path), before, after)
 
 
@@ -91,8 +91,8 @@ def _change(path: str, before: str | bytes | None, after: str | None) -> Change:
 
 
 def _within(seconds: float, work: Callable[[], Any]) -> Any:
-    """The value of ``work``, which runs in a thread that is left behind when it takes longer. Raises what it
-    raises, and TimeoutError."""
+    """The value of ``work``, run in a thread that is abandoned if it takes longer. Raises its exception, or
+    TimeoutError."""
     done: list[tuple[Any, BaseException | None]] = []
 
     def run() -> None:
@@ -109,6 +109,6 @@ def _within(seconds: float, work: Callable[[], Any]) -> Any:
     value, error = done[0]
     if isinstance(error, Exception):
         raise error
-    if error is not None:  # SystemExit and its like are no end of ours
+    if error is not None:  # SystemExit and its like must not end this process
         raise RuntimeError(f"it raised {type(error).__name__}")
     return value

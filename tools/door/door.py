@@ -1,7 +1,6 @@
-"""The one door: every call form passes the stages in their order, and nothing else runs a guard or a body.
+"""The one door: every call form passes the stages in their order, and only the door runs guards and bodies.
 
-``STAGES`` in tools/door/stages.py is that order. The door knows no model and no loop, and ignores anything a
-model says about permission.
+``STAGES`` in tools/door/stages.py is that order. The door ignores anything a model says about permission.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ from quoth.tools.lisp.forms import CallForm, from_json, kebab
 from quoth.tools.registry.table import ToolTable
 
 FAILURES = ("error", "invalid")
-_GUESS = re.compile(r" Did you mean [^?]+\?$")  # of another program or file
+_GUESS = re.compile(r" Did you mean [^?]+\?$")  # a guess of another program or file
 
 
 def with_tool_named(outcome: Outcome, form: CallForm, table: ToolTable) -> Outcome:
-    """The outcome; where its error quotes an argument that is the name of a tool, it says how to call that
-    tool."""
+    """The outcome. If its error quotes an argument that is the name of a tool, the message says how to call
+    that tool."""
     if outcome.status not in FAILURES:
         return outcome
     for text in _texts([*form.args.values(), *form.positional]):
@@ -60,20 +59,20 @@ def _shape(table: ToolTable, name: str) -> str:
 
 
 class Door(Parts):
-    """The door to one table. The host supplies its parts; a form cannot reach them.
+    """The door to one table of tools. The host supplies its parts; a form cannot reach them.
 
     ``workspace`` and the other services come with each call's ToolContext. One door may serve many sessions.
     """
 
     def narrowed(self, table: ToolTable) -> Door:
-        """A door with the tools of ``table`` only, and the same policy, limits, consent, audit and
-        receipts. Raises UnknownToolError for a tool that this door does not have."""
+        """A door with only the tools of ``table``, and the same policy, limits, consent, audit and receipts.
+        Raises UnknownToolError for a tool that this door does not have."""
         for name in table.names():
             self.table.get(name)
         return self.with_tools(table)
 
     def with_tools(self, table: ToolTable) -> Door:
-        """The same door to other tools."""
+        """The same door with other tools."""
         return replace(self, table=table)
 
     async def dispatch(self, call: Call, context: ToolContext) -> ToolResult:
@@ -92,28 +91,28 @@ class Door(Parts):
         state = self._state(call, context)
         stage, outcome = "look-up", Outcome("cancelled", message=f"{call.tool} was cancelled.")
         try:
-            for stage, step in STAGES:  # noqa: B007  the row says where it ended
+            for stage, step in STAGES:  # noqa: B007  the row names the last stage
                 ended = await step(self, state)
                 if ended is not None:
                     outcome = ended
                     break
-        except Exception as error:  # a part of the host failed; the call has its result nevertheless
+        except Exception as error:  # a part of the host failed; the call still needs a result
             if isinstance(error, StoreError) and not isinstance(error, ServerError):
                 state.broken = state.broken or str(error)
             outcome = Outcome("error", message=f"{call.tool} stopped at {stage}: {brief(error)}.")
         finally:
-            with contextlib.suppress(Exception):  # a place that cannot be given back stays taken
+            with contextlib.suppress(Exception):  # a slot that cannot be released stays reserved
                 state.reservation.release()
             outcome = with_tool_named(outcome, call.form, self.table)
             result = record_end(self, state, stage, outcome)
         try:
             return await acknowledged(self, state, result)
         finally:
-            state.context = context  # its own knows this state
+            state.context = context  # drops the cycle: its own context refers to this state
 
     def may_run_beside(self, call: Call) -> bool:
-        """Whether a call may run at the same time as others: its tool declares that it reads and nothing
-        else, and no gate, limit or cost applies to it."""
+        """Whether a call may run at the same time as others: its tool declares only reads, and no gate, limit
+        or cost applies to it."""
         if call.tool not in self.table or self.gate_programs:
             return False
         tool = self.table.get(call.tool)
@@ -134,8 +133,8 @@ class Door(Parts):
         return state
 
     async def execute(self, name: str, context: ToolContext, /, **args: Any) -> ToolResult:
-        """Make a call by the name of its tool and its arguments, for a program (seed 000). Raises
-        ToolNotFound and ToolRateLimited; any other end of the call is its result."""
+        """Call a tool by name with arguments, for a program (seed 000). Raises ToolNotFound and
+        ToolRateLimited; returns the result for any other status."""
         marks = {"user": context.user, "session": context.session, "message": context.user_message}
         result = await self.dispatch(new_call(from_json({"tool": name, "args": args}), **marks), context)
         if result.audit["stage"] == "look-up" and result.status == "unknown":
@@ -146,26 +145,26 @@ class Door(Parts):
         return result
 
     def unreadable(self, call: Call, context: ToolContext, text: str, message: str) -> ToolResult:
-        """Record a call that could not be parsed, and return its result. ``text`` is what the model wrote;
+        """Record a call that could not be parsed, and return its result. ``text`` is the model's text;
         ``call`` has the host's fields and an empty form."""
         return record_end(
             self, self._unmade(call, context), "reader", Outcome("invalid", message=message), text
         )
 
     def refuse(self, call: Call, context: ToolContext, status: Status, message: str) -> ToolResult:
-        """Record a call that the host stops before the door (because of a run's own limit), and return its
+        """Record a call that the host stops before the door (because of a run's limit), and return its
         result."""
         return record_end(self, self._unmade(call, context), "host", Outcome(status, message=message))
 
     def record(self, stage: str, message: str, **marks: Any) -> None:
-        """Write an audit row about what befell a run apart from its calls."""
+        """Write an audit row about an event of a run that is not a call."""
         self.audit.write(row_of_host(stage, message, **marks))
 
     def _unmade(self, call: Call, context: ToolContext) -> CallState:
         return CallState(call, context.changed(side_effects=[], audit=AuditDetails()), self.dispatch)
 
     def _context(self, state: CallState, given: ToolContext) -> ToolContext:
-        """What the guard and the body of a call may use: ``given``, and this door for the calls they make."""
+        """The context of a call's guard and body: ``given``, with this door for their inner calls."""
         inner = Inner(self, state, given, self.dispatch)
         return given.changed(
             side_effects=inner.effects,

@@ -1,7 +1,7 @@
-"""Runs a guard or body with a deadline: a synchronous one in a thread, an asynchronous one as a task; it gets
-the arguments that it has parameters for. The pieces of a generator are passed on as they come.
+"""Runs a guard or body with a deadline: a synchronous function in a thread, an asynchronous one as a task.
 
-It knows functions and clocks; it must not know calls, tables or verdicts. It stops everything it starts.
+The function receives the arguments that it has parameters for. Pieces of a generator are passed on at once.
+It stops everything it starts.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from quoth.tools.call.context import (
 from quoth.tools.errors import StoreError, ToolError
 from quoth.tools.text import short
 
-GRACE_SECONDS = 5.0  # for a body to put things away, past its deadline
-UNSHOWN = 100  # pieces of a generator that may wait for the event loop, so that it has time for others
-STOP_SECONDS = 0.3  # the same, when its call is cancelled: somebody waits for the end
+GRACE_SECONDS = 5.0  # for a body to clean up after its deadline
+UNSHOWN = 100  # pieces of a generator that may wait for the event loop; more would starve other tasks
+STOP_SECONDS = 0.3  # for a body to clean up after its call is cancelled: the canceller is waiting
 
 
 def brief(error: BaseException) -> str:
@@ -45,7 +45,7 @@ def brief(error: BaseException) -> str:
 
 
 def kind_of(error: BaseException) -> str:
-    """An exception for a model: without its text, which may contain anything, unless that is the store's."""
+    """An exception for a model: without its text, which may contain anything, unless it is a StoreError."""
     return brief(error) if isinstance(error, (StoreError, MemoryError)) else type(error).__name__
 
 
@@ -58,10 +58,10 @@ async def run_function(
     grace: float | None = None,
     take: Callable[[Any], None] | None = None,
 ) -> Any:
-    """Run a guard, gate or body and return its value. A synchronous one runs in its own thread. The
-    deadline, ``seconds``, does not count pauses of ``clock``; past it, what runs has ``grace`` to put things
-    away. Where it is a generator, each piece is given to ``take``, and its value is what it returns; if that
-    is nothing, the list of its pieces. Raises TimeoutError, and ToolError for a call that was not awaited."""
+    """Run a guard, gate or body and return its value. A synchronous function runs in its own thread. The
+    deadline, ``seconds``, does not count pauses of ``clock``; after it, the function has ``grace`` seconds to
+    clean up. Each piece of a generator is given to ``take``; its value is its return value, or the list of
+    pieces if it returns None. Raises TimeoutError, and ToolError for a call that was not awaited."""
     inside = enter_context(context)
     inside.run(use_loop, asyncio.get_running_loop())
     if inspect.iscoroutinefunction(function):
@@ -75,7 +75,7 @@ async def run_function(
             return value
     awaited = _Abandonable(value) if inspect.iscoroutine(value) else value
     task = asyncio.create_task(_shielded(awaited), context=inside)
-    task.add_done_callback(forget)  # this call may be cancelled when it has just ended
+    task.add_done_callback(forget)  # this call may be cancelled just after the task has ended
     patience = STOP_SECONDS
     try:
         if not await within(task, seconds, clock):
@@ -84,7 +84,7 @@ async def run_function(
     finally:
         if (
             not task.done()
-        ):  # past the deadline, or this call is cancelled: let it put things away, not for ever
+        ):  # past the deadline, or this call is cancelled: let it clean up, for a limited time
             task.cancel()
             try:
                 await asyncio.wait({task}, timeout=patience)
@@ -93,18 +93,18 @@ async def run_function(
                     awaited.abandoned = True
                     task.cancel()
     if task.cancelled():
-        raise ToolError("It cancelled itself.")
+        raise ToolError("It cancelled its own task.")
     try:
         value = task.result()
         require_begun(inside)
         return value
     finally:
-        del task  # its error knows this frame
+        del task  # breaks the cycle: its error refers to this frame
 
 
 class _Abandonable:
-    """Awaits a coroutine until it is ``abandoned``: one that holds out against its cancellation is then not
-    awaited any more, so that its task ends."""
+    """Awaits a coroutine until it is ``abandoned``: a coroutine that resists cancellation is then no longer
+    awaited, so that its task ends."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         self._coroutine = coroutine
@@ -128,7 +128,7 @@ class _Abandonable:
 
 
 async def _pieces(made: AsyncGenerator[Any, Any], take: Callable[[Any], None]) -> list[Any]:
-    """The pieces of an asynchronous generator, each of which is given to ``take`` as it comes."""
+    """The pieces of an asynchronous generator; each is given to ``take`` as it comes."""
     pieces = []
     async with contextlib.aclosing(made):
         async for piece in made:
@@ -149,7 +149,7 @@ async def _shielded(value: Any) -> Any:
 
 
 def forget(task: asyncio.Future[Any]) -> None:
-    """Retrieve the exception of a task that nobody awaits any more, so that asyncio does not log it."""
+    """Retrieve the exception of a task that is no longer awaited, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()
 
@@ -162,7 +162,7 @@ async def _in_thread(
     clock: PausableClock | None,
     take: Callable[[Any], None] | None,
 ) -> Any:
-    """Run in a thread, which is told to stop past the deadline."""
+    """Run in a thread, which is stopped after the deadline."""
     loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
     ended: list[tuple[Any, Exception | None]] = []
 
@@ -187,7 +187,7 @@ async def _in_thread(
                 pieces.append(next(value))
             except StopIteration as end:
                 return pieces if end.value is None else end.value
-            while not room.acquire(timeout=0.1):  # the thread can be stopped between two tries
+            while not room.acquire(timeout=0.1):  # the thread can be stopped between two attempts
                 pass
             loop.call_soon_threadsafe(show, pieces[-1])
 
@@ -209,7 +209,7 @@ async def _in_thread(
             nonlocal failed
             with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
                 loop.call_soon_threadsafe(settle, value, failed)
-            failed = None  # it knows the frame of ``work``
+            failed = None  # breaks the cycle: it refers to the frame of ``work``
 
         return tell
 
@@ -228,14 +228,14 @@ async def _in_thread(
         try:
             raise error
         finally:
-            del error  # it knows this frame
+            del error  # breaks the cycle: it refers to this frame
     return value
 
 
 def offered_to(
     function: Callable[..., Any], marks: Mapping[str, Any], args: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a function has parameters for, of the host's ``marks`` and a call's arguments."""
+    """The ``marks`` of the host and the arguments of a call for which a function has parameters."""
     own = {name.replace("-", "_"): value for name, value in args.items()}
     wanted = _parameters(function)
     offered = {name: value for name, value in {**marks, **own}.items() if name in wanted}
@@ -247,25 +247,23 @@ REST = "**"
 
 @lru_cache(maxsize=1024)
 def _parameters(function: Callable[..., Any]) -> frozenset[str]:
-    """The parameter names of a function, cached; with REST if it takes all others by name."""
+    """The parameter names of a function, cached; with REST if it takes any others by name."""
     try:
         known = inspect.signature(function).parameters
         rest = [REST] if any(one.kind is one.VAR_KEYWORD for one in known.values()) else []
         return frozenset([*known, *rest])
-    except ValueError:  # one is a word of Python, ``as``, which a function of Hy may have
+    except ValueError:  # a Hy function may have a parameter named by a Python keyword, such as ``as``
         code = function.__code__
         return frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
-# Threads for functions that block: one that has come to its end waits for the next function.
-#
-# It knows functions; it must not know calls, deadlines or event loops. A function that does not end holds up
-# no other, nor the end of the process: its thread is never waited for, and never used again.
+# Threads for functions that block; an idle thread waits for the next function. A function that does not end
+# blocks neither other functions nor the end of the process: its thread is not waited for or used again.
 
 
 KEPT = 16  # threads that may wait for a function
 
-# What is to be done; it returns what tells of its end, which is called once the thread is free again.
+# The function to run; it returns a callback, which is called once the thread is free again.
 Job = Callable[[], Callable[[], None]]
 
 
@@ -288,10 +286,10 @@ class _Thread(threading.Thread):
     def run(self) -> None:
         with contextlib.suppress(Stop):  # it may arrive just after the function has ended
             while (job := self._jobs.get()) is not None and self._goes_on(job()):
-                del job  # and what it holds
+                del job  # and the objects it refers to
 
     def _goes_on(self, tell: Callable[[], None]) -> bool:
-        with self._lock:  # a Stop that is thrown from now on is none of the next function
+        with self._lock:  # a Stop thrown from now on must not hit the next function
             goes_on = not self._stopped and len(_idle) < KEPT
             self._job = None
             self.name = "quoth-idle"
@@ -309,13 +307,13 @@ class _Thread(threading.Thread):
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.ident), ctypes.py_object(Stop))
 
 
-_idle: list[_Thread] = []  # the one that was used last is used next
-os.register_at_fork(after_in_child=_idle.clear)  # a fork has no thread but its own
+_idle: list[_Thread] = []  # the most recently used is used next
+os.register_at_fork(after_in_child=_idle.clear)  # a fork has only its own thread
 
 
 def start_thread(job: Job, name: str) -> Callable[[], None]:
-    """Do a job in a thread. What is returned stops it: any Python loop ends; one that is stuck in C is left
-    behind."""
+    """Run a job in a thread, and return a function that stops it. Any Python loop ends; a thread that is
+    stuck in C is abandoned."""
     try:
         thread = _idle.pop()
     except IndexError:

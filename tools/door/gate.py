@@ -1,7 +1,4 @@
-"""Asks the gate of a call, for as long as it may take, and turns whatever comes of it into a verdict.
-
-It knows gates and verdicts; it must not know the stages.
-"""
+"""Asks the gate of a call, with a time limit, and turns its answer or failure into a verdict."""
 
 from __future__ import annotations
 
@@ -21,12 +18,12 @@ from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import short
 
 GATE_SECONDS = 2.0
-GRACE_SECONDS = 0.2  # for a gate that is late to put things away
+GRACE_SECONDS = 0.2  # for a late gate to clean up
 ANSWERS = 'GateDecision, (allow), (ask "why") or (deny "why")'
 
 
 class GateError(ToolError):
-    """A gate failed: a sentence of ours, and the gate's own ``words``, which no model gets."""
+    """A gate failed: a sentence of ours, and the gate's own ``words``, which are never shown to a model."""
 
     def __init__(self, sentence: str, words: str = "") -> None:
         super().__init__(f"{sentence}: {words}" if words else sentence)
@@ -34,8 +31,8 @@ class GateError(ToolError):
 
 
 def with_arguments(check: Callable[..., Any], tool: Any, call: Any, context: Any) -> partial[Any]:
-    """``check`` with the arguments that it takes: ``tool``, ``call`` and ``ctx`` by their names; under other
-    names all three in this order, or the tool and the context. Raises TypeError where neither fits."""
+    """``check`` with the arguments that it takes: ``tool``, ``call`` and ``ctx`` by name; otherwise all three
+    in this order, or the tool and the context. Raises TypeError if neither matches."""
     known = {"tool": tool, "call": call, "ctx": context, "context": context}
     signature = inspect.signature(check)
     if signature.parameters.keys() <= known.keys():
@@ -57,17 +54,17 @@ async def gate_verdict(
     seconds: float | None = None,
     closed: bool = False,
 ) -> Verdict:
-    """What the gate says of a call. What becomes of a call whose gate fails, its tool has declared; one that
-    is ``closed`` denies it anyway. A gate that is late is stopped, and changes nothing any more."""
+    """The gate's verdict on a call. If the gate fails, the tool's ``:gate-failure`` decides; with ``closed``
+    the call is always denied. A late gate is stopped, and can change nothing afterwards."""
     if gate is None:
         return NO_GATE
     most = GATE_SECONDS if seconds is None else seconds
-    own = dataclasses.replace(context, said=[])  # what a gate says by ``ctx.say`` is no answer of the tool
+    own = dataclasses.replace(context, said=[])  # a gate's ``ctx.say`` is not part of the tool's result
     began = time.monotonic()
     try:
         check = with_arguments(gate.check, tool, call, own)
         said = await run_function(check, {}, own, most, grace=GRACE_SECONDS)
-        if time.monotonic() - began > most:  # it kept everything else waiting, too
+        if time.monotonic() - began > most:  # it blocked the event loop
             raise TimeoutError
         return _verdict(said)
     except TimeoutError:
@@ -84,9 +81,9 @@ async def gate_verdict(
 
 
 def _verdict(said: Any) -> Verdict:
-    """The answer of a gate as a Verdict. Raises GateError for anything that is none."""
+    """The answer of a gate as a Verdict. Raises GateError for an invalid answer."""
     if isinstance(said, GateDecision) and isinstance(said.approved, bool) and isinstance(said.reason, str):
         return ALLOW if said.approved else deny(said.reason)
     if isinstance(said, Verdict) and said.kind in ("allow", "ask", "deny") and isinstance(said.reason, str):
         return said
-    raise GateError(f"it answered {short(repr(said), 100)}, and a gate answers {ANSWERS}")
+    raise GateError(f"it answered {short(repr(said), 100)}; a gate must answer {ANSWERS}")

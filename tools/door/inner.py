@@ -1,7 +1,7 @@
-"""What a call may do through the door while it runs: make and preview calls, ask which files and addresses
-the rules leave it, and have kept what it is about to write.
+"""The door as seen from a running call: it runs and previews inner calls, checks files and addresses against
+the rules, and keeps the old content of files before they are written.
 
-A preview looks a call up, checks it, and judges it by policy and guard; it reserves, asks and records
+A preview looks a call up, validates it, and judges it by policy and guard; it reserves, asks and records
 nothing. An argument may be unknown; a verdict that depends on it is ask rather than allow.
 """
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 async def _never(call: Call, context: ToolContext) -> ToolResult:
-    raise AssertionError("a call that is only looked at makes no other")
+    raise AssertionError("a preview runs no calls")
 
 
 async def preview_call(
     door: Parts, call: Call, context: ToolContext, unknown: Callable[[Any], bool], guards: bool
 ) -> CallPreview:
-    """Preview a call. ``unknown`` tells which values are unknown; without ``guards`` no guard runs."""
+    """Preview a call. ``unknown`` returns whether a value is unknown; without ``guards`` no guard runs."""
     names = door.table.tool_names
     fresh: dict[str, Any] = {"side_effects": [], "audit": AuditDetails(), "said": []}
     own = context.changed(dry=False, tool_names=names, **fresh)
@@ -113,7 +113,7 @@ async def _verdict(
         return Verdict(found.kind, f"{found.reason or 'the policy allows it'}; its guard was not asked")
     ended = await ask_guard(door, state)
     guard = state.verdicts.get("guard", ALLOW)
-    assert isinstance(guard, Verdict), "a guard edits nothing"
+    assert isinstance(guard, Verdict), "a guard cannot edit a call"
     if ended is not None:
         return deny(guard.for_model or ended.message)
     if guard.kind == "ask":
@@ -126,24 +126,24 @@ async def _strict(door: Parts, state: CallState) -> Verdict:
     """The policy's verdict on a call whose arguments are all known."""
     ended = await ask_policy(door, state)
     said = state.verdicts["policy"]
-    assert isinstance(said, Verdict), "a policy edits nothing"
+    assert isinstance(said, Verdict), "a policy cannot edit a call"
     return Verdict("deny" if ended else said.kind, said.for_model or said.rule)
 
 
 def _by_policy(door: Parts, state: CallState, tool: CognitiveTool, depends: str) -> Verdict:
-    """The policy's verdict where some arguments are unknown: only what holds for every value of theirs."""
+    """The policy's verdict if some arguments are unknown: a verdict that is valid for all their values."""
     try:
         return door.policy.judge_unknown(tool, state.call, state.args, state.context, depends)
     except QuothError as error:
         return ask(f"{depends} ({error})")
 
 
-READER, LISTER = "read-file", "list-files"  # the tools whose rules hold for what others read and name
+READER, LISTER = "read-file", "list-files"  # their rules also apply to files that other tools read and name
 
 
 class Inner:
-    """The door as the guard and the body of one call see it; ``given`` is the context that the call came
-    with, ``dispatch`` takes its calls through the whole door."""
+    """The door as the guard and the body of one call see it; ``given`` is the call's original context,
+    ``dispatch`` takes inner calls through the whole door."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class Inner:
         self.clocks = (*given.clocks, state.clock)
 
     async def dispatch(self, form: CallForm, name: str = "", dry: bool = False) -> ToolResult:
-        """A call the body makes: through this door, and what it did counts as done by the body too."""
+        """Run an inner call of the body through this door; its effects also count as the body's."""
         state, given = self._state, self._given
         state.made[form.digest] += 1
         inner = _inner(self._call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
@@ -172,22 +172,22 @@ class Inner:
         state.effects_of_calls += len(result.side_effects)
         state.request = state.request or result.request
         if result.audit.get("written") is False:
-            state.broken = result.message  # whatever the body makes of the error
+            state.broken = result.message  # even if the body catches the error
             raise StoreError(result.message)
         return result
 
     async def look(self, form: CallForm, unknown: Callable[[Any], bool], guards: bool = True) -> CallPreview:
-        """What would become of such a call."""
+        """Preview an inner call."""
         inner = _inner(self._call, form, "look")
         return await preview_call(self._door, inner, self._given, unknown, guards)
 
     @cached_property
     def walk(self) -> Walk:
-        """What the rules say of the files that this call comes upon, once its arguments are known."""
+        """The rules for the files that this call finds, once its arguments are known."""
         from quoth.tools.policy.policy import Walk  # here: few calls walk
 
         state, given = self._state, self._given
-        # The rules about it hold where it is not offered, too.
+        # The rules about it apply even if the tool is not offered.
         reader, lister = (
             self._door.table.find(name) or cognitive_tools.find(name) for name in (READER, LISTER)
         )
@@ -212,7 +212,7 @@ class Inner:
         return self.walk.may_look(path)
 
     def may_reach(self, address: str) -> bool:
-        """Whether the rules name an address of the own network to which this call leads."""
+        """Whether a rule names this address of the local network for this call."""
         from quoth.tools.policy.urls import may_reach  # here: few calls go there
 
         state, given = self._state, self._given
@@ -222,14 +222,14 @@ class Inner:
         )
 
     def keep(self, write: FileWrite) -> str:
-        """What the body is about to write: kept, and remembered for the programs that go with it."""
+        """Keep the old content of a file that the body is about to write; note it for ``after`` programs."""
         state, versions = self._state, self._door.versions
         state.acted = True
         held = NO_FILE if write.before is None else write.before.digest.hex()
         if write.root == self._given.workspace.root and state.bound.get(write.path, held) != held:
             raise ToolError(
-                f"{write.path} was changed after its change was approved, so it was not written."
-                " Make the call again."
+                f"{write.path} has changed since the call was approved, so it was not written."
+                " Repeat the call."
             )
         after = NO_FILE if write.after is None else write.after.hex()
         if write.path in state.bound:

@@ -1,7 +1,4 @@
-"""The pieces of a body that is a generator, shown to a person as lines while they come.
-
-It knows calls and how secrets are hidden; it must not know stages.
-"""
+"""The pieces of a body that is a generator, shown to a person as lines when they come."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Pieces:
-    """Shows the pieces of one call, each as a line, without declared secrets and what looks like one."""
+    """Shows the pieces of one call, each as a line, without declared secrets and texts that look like one."""
 
     def __init__(self, state: CallState, secrets: Collection[str]) -> None:
         self._state, self._secrets = state, secrets
@@ -37,6 +34,6 @@ class Pieces:
         self._lines.add(SENT.without(self._hide.text(f"{piece}\n")).encode("utf-8", "replace"))
 
     def end(self) -> None:
-        """Say that no more comes, where a piece has come."""
+        """End the output, if there was a piece."""
         if "_lines" in self.__dict__:
             self._lines.end()

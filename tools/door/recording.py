@@ -1,22 +1,20 @@
-"""Records what happens to a call: receipt, call log and audit row. Only this file writes them.
+"""Records each call: receipt, call log and audit row. Only this file writes them.
 
-It knows the ports that store them; it must not judge a call or run anything.
+Acknowledged writes are synced to disk; others are not:
 
-What is acknowledged waits for the disk, what is not does not:
-
-- The body of a call that does more than read begins when the call is on disk, with the request and the reply
+- The body of a call that does more than read begins after the call is on disk, with the request and the reply
   that led to it.
-- A result is given to whoever asked when its receipt is on disk, with the audit row; that of a call that only
-  reads, made by a program, is on disk with the receipt of the program.
-- A request is sent to a model when all that it tells is on disk. The request itself is not waited for, nor a
-  reply before its calls are made: they are on disk with what comes next. A process that is killed loses none
-  of it. A power cut may cost one request to a model, with a reply of which nothing has come but reads; then
-  the model is asked again. What its user may spend in a day was taken before it was sent, and stays taken;
-  a budget of the run alone does not know of it.
-- The Reply of a run is returned when its end is on disk.
-- A question to a person and a decision are on disk before they are told.
+- A result is returned after its receipt is on disk, with the audit row. The result of a call that only reads,
+  inside a program, is on disk with the receipt of the program.
+- A request is sent to a model after all earlier events in it are on disk. The request itself is not waited
+  for, nor is a reply before its calls run: they are on disk with the next event. A process that is killed
+  loses none of them. A power cut may lose one request to a model with a reply that led only to reads; then
+  the model is asked again. The request was reserved in the user's daily budget before it was sent, and stays
+  reserved; a budget of only the run does not include it.
+- The Reply of a run is returned after its end is on disk.
+- A question to a person and a decision are on disk before they are shown or reported.
 
-All but the last is synced beside the event loop, for all who wait at once (tools/storage/log_sync.py).
+All but the last are synced outside the event loop, in groups (tools/storage/log_sync.py).
 """
 
 from __future__ import annotations
@@ -38,7 +36,7 @@ from quoth.tools.registry.values import encodable
 
 
 async def record_begin(door: Parts, state: CallState) -> None:
-    """Record that the body is about to start, on disk first if the tool does more than read."""
+    """Record that the body is about to start; on disk before it starts if the tool does more than read."""
     tool, call = state.known_tool, state.call
     consent = state.verdicts.get("consent")
     if only_reads(tool):
@@ -63,15 +61,15 @@ async def acknowledged(door: Parts, state: CallState, result: ToolResult) -> Too
 
 
 def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unread: str = "") -> ToolResult:
-    """Make the result of a call and record it, on disk, before anybody sees it. ``stage`` is where the
-    call ended; ``unread`` is the text of a call that could not be parsed."""
+    """Create the result of a call and record it on disk before it is returned or shown. ``stage`` is the last
+    stage of the call; ``unread`` is the text of a call that could not be parsed."""
     call = state.call
     row = _row(state, stage, outcome.status)
     if outcome.status == "pending" and (stage == "body" or state.permitted):
         with contextlib.suppress(Exception):  # then the approval stays used
             door.consent.waits(call)
     effects = tuple(state.context.side_effects)
-    if state.broken:  # no receipt, as after a kill: a later process finds it begun
+    if state.broken:  # no receipt, as after a kill: a later process finds the call begun
         return _unwritten(row, state, state.broken, effects)
     name = str(row["tool"])
     record, consent = "audit row", state.verdicts.get("consent")
@@ -105,8 +103,8 @@ def record_end(door: Parts, state: CallState, stage: str, outcome: Outcome, unre
 
 
 def _reference(logged: Logged, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What leads from an audit row to the event with the result, the digest of the row's texts, and whether
-    the two events of the call tell them, too."""
+    """The reference from an audit row to the event with the result, the digest of the row's texts, and
+    whether the two events of the call contain them, too."""
     said = digest_of_texts(str(row["form"]), str(row["message"]))
     there = {"event": logged.event, "event_digest": logged.digest, "said": said}
     return there | {"told_there": logged.plain}
@@ -120,9 +118,9 @@ def _unrecorded(
     error: Exception,
     effects: tuple[str, ...],
 ) -> ToolResult:
-    """The result of a call that has ended so: what cannot be recorded is not acknowledged."""
+    """The result of a call that cannot be recorded: it is not acknowledged."""
     said, why = "The call was done, but its" if status == "ok" else "The", brief(error)
-    if isinstance(error, StoreError):  # all that belongs to the call is written at once
+    if isinstance(error, StoreError):  # all records of the call are written at once
         record, why = "receipt", error.why or why
     message = f"{said} {record} could not be written: {why.rstrip('.')}."
     return _unwritten(row, state, message, effects)
@@ -160,13 +158,13 @@ def _asked(state: CallState) -> dict[str, int]:
 def _evidence(
     door: Parts, state: CallState, message: str, effects: tuple[str, ...], details: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The rest of an audit row, without secrets: who made the call, the verdicts, and the outcome."""
+    """The rest of an audit row, without secrets: the caller, the verdicts, and the outcome."""
     call, table = state.call, door.table
     tool = state.tool or table.find(call.tool)
     hide = Redactor(call.form, tool.params if tool else (), table.secrets)
     try:
         schema_hash = table.schema_hash
-    except Exception:  # a tool whose schema cannot be made must not stop the others
+    except Exception:  # a tool with a broken schema must not stop the others
         schema_hash = ""
     return {name: hide.text(said) for name, said in verdict_columns(state.verdicts).items()} | {
         "id": call.id,

@@ -1,9 +1,9 @@
 """The stages of the door, in their order: ``STAGES``. A stage returns None to let the call continue, or the
 Outcome that ends it.
 
-It knows the door's parts as ports, never the door itself, and ignores anything a model says about permission.
-Plan mode stands behind policy and guard, so that a denied call is no step, and before gate and person, who
-judge a call when it is made: that is when the plan is flown.
+The stages ignore anything a model says about permission. Plan mode comes after policy and guard, so that a
+denied call does not become a step, and before gate and person, who judge a call when it runs: when the plan
+is flown.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 from quoth.tools.registry.values import UNKNOWN, NoDataError, plain
 
 FILES = frozenset({"reads", "writes"})
-LOOKING = ("read", "list", "output", "wait")  # operations of tools that ship, which change nothing
+LOOKING = ("read", "list", "output", "wait")  # operations of tools that ship and change nothing
 
 
 async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
-    """In plan mode, let a call that only reads go on, and note any other one as a step."""
+    """In plan mode, let a call that only reads continue, and note any other call as a step."""
     planning, tool = state.context.planning, state.known_tool
     if planning is None:
         return None
@@ -67,7 +67,7 @@ async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
     operation = state.args.get("operation") if tool.ships else None
     if operation in LOOKING or (operation is None and changes_nothing(tool)):
         return _reads(planning, state, paths)
-    if not FILES.issuperset(tool.effects):  # what a program or a server does is not told by a path
+    if not FILES.issuperset(tool.effects):  # a program or a server may change anything
         paths = []
     if (fault := _fault(planning, state, paths)) is not None:
         return Outcome("error", message=fault)
@@ -75,32 +75,32 @@ async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
 
 
 def _reads(planning: Planning, state: CallState, paths: list[str]) -> Outcome | None:
-    """Tell a reader of the steps that change what it reads: they are not made yet."""
+    """Warn a call that reads files which earlier steps of the plan will change."""
     for path in paths:
         if not (step := planning.changing([path])):
             continue
         if not _exists(state, path):
-            return Outcome("error", message=f"{path} is not there yet; step {step} of the plan is about it.")
+            return Outcome("error", message=f"{path} does not exist yet; see step {step} of the plan.")
         state.notes.append(f"{path} is as it was before the plan; step {step} of the plan changes it.")
     return None
 
 
 def _fault(planning: Planning, state: CallState, paths: list[str]) -> str | None:
-    """Why a call would fail as things are, unless an earlier step may have changed them by then."""
+    """Why a call would fail now, unless an earlier step of the plan may change that."""
     tool = state.known_tool
     if tool.remote or planning.changing(paths, perhaps=True):
         return None
     found = changes_of(tool, state.call, state.context.workspace)
     if found is None or not found.fails:
         return None
-    return f"{tool.name} is no step of the plan. {found.trouble}"
+    return f"{tool.name} was not added to the plan. {found.trouble}"
 
 
 def _exists(state: CallState, path: str) -> bool:
     try:
         return state.context.workspace.resolve(path).exists()
     except (ToolError, OSError):
-        return True  # its reader says what is wrong with it
+        return True  # the body reports the error
 
 
 LOG = logging.getLogger(__name__)
@@ -110,9 +110,7 @@ GUARD_SECONDS = 10.0
 async def look_up(door: Parts, state: CallState) -> Outcome | None:
     call = state.call
     if call.route not in ROUTES:
-        return Outcome(
-            "denied", message=f"{call.tool} came by a way that the door does not know: {call.route}."
-        )
+        return Outcome("denied", message=f"{call.tool} was refused: unknown route {call.route}.")
     if call.depth > door.max_depth:
         return Outcome("denied", message=f"{call.tool} is nested deeper than {door.max_depth} calls.")
     try:
@@ -121,8 +119,8 @@ async def look_up(door: Parts, state: CallState) -> Outcome | None:
         hint = ""
         if PROGRAMS in door.table.visible and not error.nearest:
             hint = " To compute something, give a Lisp program to eval: (eval (* 2 (+ 3 4)))."
-        if call.route == "python" and call.tool in cognitive_tools:  # whoever wrote the call wrote the tool
-            return Outcome("unknown", message=f"{call.tool} is no tool of this agent; list it: tools=[…].")
+        if call.route == "python" and call.tool in cognitive_tools:  # the author of the call wrote the tool
+            return Outcome("unknown", message=f"This agent does not have {call.tool}; pass it in tools=[…].")
         return Outcome("unknown", message=f"{error}{hint}")
     if state.context.dry and not only_reads(state.tool):
         return Outcome("denied", message=f"{call.tool} does more than read, and this is a dry run.")
@@ -135,14 +133,14 @@ async def check_arguments(door: Parts, state: CallState) -> Outcome | None:
         canonical_form, state.args = checked(tool, form, state.context.workspace)
     except InvalidCallError as error:
         return Outcome("invalid", message=f"{error} It is called as {tool.signature()}.")
-    # From here on the call is its canonical self: one digest, however it was spelt, wherever its links led.
+    # From here on the call is canonical: one digest for all spellings and links.
     written = as_written(tool, state.args)
     state.call = state.call.changed(form=canonical_form, written=written)
     return None
 
 
 async def find_receipt(door: Parts, state: CallState) -> Outcome | None:
-    """Answer a repeated or resumed call by its receipt, unless policy or guard would deny the call now."""
+    """Answer a repeated or resumed call by its receipt, unless policy or guard now deny the call."""
     found = door.receipts.find(state.known_tool, state.call)
     if found is None:
         state.begun = state.call.resumed and door.receipts.begun(state.known_tool, state.call)
@@ -158,14 +156,14 @@ async def find_receipt(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def check_limits(door: Parts, state: CallState) -> Outcome | None:
-    """Reserve a slot for the call. The door releases it when a later stage ends the call before the body."""
+    """Reserve a slot for the call. The door releases it if a later stage ends the call before the body."""
     try:
         reserved = door.limits.reserve(state.known_tool, state.call)
         if isinstance(reserved, Reservation):
             state.reservation = reserved
             return None
         if not isinstance(reserved, Refusal):
-            raise TypeError(f"{reserved!r} is no reservation")
+            raise TypeError(f"{reserved!r} is not a Reservation")
         over, room_at = reserved.reason, reserved.room_at
     except Exception as error:
         raise_if_broken(error)
@@ -179,10 +177,10 @@ def _uncounted(error: Exception) -> str:
 
 
 def not_permitted(door: Parts, state: CallState) -> Verdict | None:
-    """The verdict on a call by a user who may not call the tool; None if the rules are to decide."""
+    """The verdict on a call by a user who may not call the tool; None if the rules decide."""
     if door.table.is_allowed(state.known_tool.name, state.call.user):
         return None
-    return deny(f"it is not for {state.call.user or 'a call without a user'}")
+    return deny(f"{state.call.user or 'an unnamed user'} may not call it")
 
 
 async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
@@ -198,7 +196,7 @@ async def ask_policy(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
-    """Look where the paths of the call lead, and run the tool's own guard: both have to allow it."""
+    """Check the targets of the call's paths, and run the tool's own guard: both must allow the call."""
     inside = _stays_inside(state)
     if inside.kind == "deny":
         return weigh(state, "guard", inside)
@@ -207,14 +205,14 @@ async def ask_guard(door: Parts, state: CallState) -> Outcome | None:
         return ended
     own = state.verdicts.get("guard")
     if isinstance(own, Verdict) and own.kind == "ask":
-        state.questions.append(inside.reason)  # its own question may be for this call alone
+        state.questions.append(inside.reason)  # the guard's own question may be about only this call
         return None
     return weigh(state, "guard", inside)
 
 
 def _stays_inside(state: CallState) -> Verdict:
-    """The verdict on the paths of a call: none leads out of the workspace, unless its parameter may; then
-    it asks. Those of a remote tool are looked at by its worker's door, in the workspace there."""
+    """The verdict on the paths of a call: deny if one leads outside the workspace, or ask if its parameter
+    may do so. For a remote tool, the worker's door checks the paths, in the workspace there."""
     tool, found = state.known_tool, ALLOW
     for param in () if tool.remote else tool.path_params:
         value = state.args.get(param.name)
@@ -232,8 +230,8 @@ def _stays_inside(state: CallState) -> Verdict:
 
 
 async def _ask_own_guard(door: Parts, state: CallState) -> Outcome | None:
-    """Run the tool's guard, which returns a bool or a Verdict; anything else, or an error, denies the
-    call. A ToolFailure of a tool that ships ends it with its words, before anybody is asked."""
+    """Run the tool's guard, which returns a bool or a Verdict; anything else, or an error, denies the call. A
+    ToolFailure of a tool that ships ends the call with its message, before a person is asked."""
     tool = state.known_tool
     guard = tool._guard
     if guard is None:
@@ -271,7 +269,7 @@ async def _ask_own_guard(door: Parts, state: CallState) -> Outcome | None:
 
 
 async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
-    """Ask the user's programs, which judge every call, and then the gate, if the tool wants one."""
+    """Ask the user's programs, which judge every call, and then the gate, if the tool has ``:gate``."""
     tool = state.known_tool
     for program in door.gate_programs:
         said = await gate_verdict(
@@ -283,7 +281,8 @@ async def ask_gate(door: Parts, state: CallState) -> Outcome | None:
         return None
     verdict = await gate_verdict(door.gate, tool, state.call, state.context)
     if isinstance(verdict, FailedOpen):
-        state.notes.append(f"The gate failed ({verdict.for_model}) and {tool.name} fails open.")
+        note = f"The gate failed ({verdict.for_model}); {tool.name} continues, as it is :gate-failure :open."
+        state.notes.append(note)
     return weigh(state, "gate", verdict)
 
 
@@ -304,10 +303,10 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         raise_if_broken(error)
         return Outcome("limited", message=f"{tool.name} is limited: {_uncounted(error)}.")
     if tool.name == PROGRAMS and state.call.parent is None:
-        with contextlib.suppress(Exception):  # then each of its calls is asked by itself
+        with contextlib.suppress(Exception):  # then each of its calls is asked about separately
             door.consent.begins(tool, state.call)
     try:
-        if bound := getattr(door.consent, "bound", None):  # a host's own consent may know requests alone
+        if bound := getattr(door.consent, "bound", None):  # a host's own consent may implement only requests
             state.bound = dict(bound(state.call))
         await record_begin(door, state)
         try:
@@ -331,7 +330,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
         return Outcome("ok", value)
     except TimeoutError:
         over = state.context.seconds_left() <= 0
-        within = "in the time that was left to the run" if over else f"within {tool.timeout:g} s"
+        within = "in the time left to the run" if over else f"within {tool.timeout:g} s"
         return _failed(state, "timeout", f"{tool.name} did not finish {within}.")
     except ToolFailure as failure:
         state.request = state.request or failure.request
@@ -344,7 +343,7 @@ async def run_body(door: Parts, state: CallState) -> Outcome | None:
 
 
 def _told(door: Parts, state: CallState, error: BaseException) -> str:
-    """What a guard or a body raised and where, in a line. The traceback is logged, for ``quoth --debug``."""
+    """The exception of a guard or body and its place, in a line. Logs the traceback for ``quoth --debug``."""
     if LOG.isEnabledFor(logging.DEBUG):
         hide = Redactor(state.call.form, state.known_tool.params, door.table.secrets, by_looks=False)
         LOG.debug("%s", SENT.without(hide.text(users_traceback(error))))
@@ -357,7 +356,7 @@ RETURNED: ContextVar[list[Any] | None] = ContextVar("quoth_returned", default=No
 
 
 def data_of(tool: CognitiveTool, made: Any, root: Path) -> Any:
-    """What a body returned as plain data. Raises ToolError if it is none, or not what the tool declares."""
+    """A body's return value as plain data. Raises ToolError for other data, or a value of the wrong type."""
     if tool.returns is not None:
         tool.returns.check(tool.name, made)
     try:
@@ -374,7 +373,7 @@ def bindings(function: Callable[..., Any], state: CallState, **more: Any) -> dic
 
 async def value_of_body(door: Parts, state: CallState) -> Any:
     """Run the body of a call, and return its value; the pieces of a generator are shown to the person as they
-    come. Raises what it raises, and TimeoutError."""
+    come. Raises the body's exception, or TimeoutError."""
     tool = state.known_tool
     body, left = tool._body, max(0.0, state.context.seconds_left())
     assert body is not None, "define_tool gives every tool a body"
@@ -389,9 +388,9 @@ async def value_of_body(door: Parts, state: CallState) -> Any:
 
 
 def _failed(state: CallState, status: Status, message: str) -> Outcome:
-    """How a call ends whose body has begun, and that it counts all the same, where calls are counted."""
+    """The outcome of a call whose body failed; its message says if the call still counts."""
     if status != "pending" and (left := state.reservation.left):
-        message = f"{message} It counts all the same: {left}."
+        message = f"{message} It still counts: {left}."
     return Outcome(status, message=SENT.without(message))
 
 
@@ -410,9 +409,9 @@ STAGES: tuple[tuple[str, Callable[[Parts, CallState], Awaitable[Outcome | None]]
 
 
 def require_unmoved(state: CallState) -> None:
-    """Raise ToolError when a path leads elsewhere than when the call was judged and approved."""
+    """Raise ToolError if a path leads elsewhere than when the call was judged and approved."""
     if state.known_tool.remote:
-        return  # its worker looks
+        return  # its worker checks
     workspace = state.context.workspace
     for path in paths_of(state.known_tool, state.args):
         workspace.unmoved(path, workspace.locate(path))

@@ -1,7 +1,5 @@
-"""What the stages of the door share: its parts, supplied by the host (the tool table and an implementation of
-each port), and the state of one call, with its outcome.
-
-It must not know the stages.
+"""Data that the stages of the door share: its parts, supplied by the host (the tool table and an
+implementation of each port), and the state of one call, with its outcome.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Outcome:
     """How a call ended: a status, a value if it is ok, a message for the caller. ``note`` replaces the
-    message in the audit. ``room_at`` is when a limited call may be made again (ISO 8601, UTC), if known."""
+    message in the audit. ``room_at`` is when a limited call is possible again (ISO 8601, UTC), if known."""
 
     status: Status
     value: Any = None
@@ -68,29 +66,29 @@ class CallState:
     questions: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)  # by the body
     notes: list[str] = field(default_factory=list)  # by the host, for the model only
-    files: dict[str, bytes | None] = field(default_factory=dict)  # written, and what they held before
+    files: dict[str, bytes | None] = field(default_factory=dict)  # written files, with their old content
     verdicts: dict[Voice, Decided] = field(default_factory=dict)
-    permitted: set[str] = field(default_factory=set)  # what a person has allowed the body
-    answers: dict[str, str] = field(default_factory=dict)  # what a person has told the body, by question
+    permitted: set[str] = field(default_factory=set)  # permissions that a person has granted to the body
+    answers: dict[str, str] = field(default_factory=dict)  # a person's answers to the body, by question
     refused: bool = False  # by a person
     begun: bool = False  # before, in a process that was killed or that ended while the body waited
-    inside: Sequence[Pending] = ()  # what its body asked before
-    acted: bool = False  # it has sent or written something, which no effect need tell
-    effects_of_calls: int = 0  # how many of its effects are those of calls that it has made
-    bound: dict[str, str] = field(default_factory=dict)  # what its files must hold, by its approval
+    inside: Sequence[Pending] = ()  # earlier requests of its body
+    acted: bool = False  # it has sent or written something, perhaps without a recorded effect
+    effects_of_calls: int = 0  # how many of its effects come from inner calls
+    bound: dict[str, str] = field(default_factory=dict)  # digests that its approval requires, by path
     ended: Outcome | None = None  # by a question of its body, even if the body hides that
     request: str = ""  # the id of the first request that it, or a call it has made, waits for
     waits: bool = False  # its body has ended at a question of its own
     clock: PausableClock = field(default_factory=PausableClock)  # stopped by questions about inner calls
-    made: Counter[str] = field(default_factory=Counter)  # the calls the body has made, by digest
-    broken: str = ""  # why the record of an inner call failed: then this call is broken off, too
+    made: Counter[str] = field(default_factory=Counter)  # inner calls of the body, by digest
+    broken: str = ""  # why the record of an inner call failed: then this call ends, too
     started: float = field(default_factory=time.monotonic)
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def must_not_begin_again(self, why: str) -> bool:
-        """Whether the body of a call that is pending, for this reason, may have done what it would do again
-        when the call is resumed and it begins from its start. The calls that it has made are answered by
-        their receipts; of what runs elsewhere, the worker has a record."""
+        """Whether the body of a call that is pending, for this reason, may have acted, so that it would act
+        twice if the resumed call starts it again. Its inner calls are answered by their receipts; a worker
+        has a record of its own actions."""
         effects = len(self.context.side_effects)
         if self.known_tool.remote:
             return asks_fact(why)
@@ -100,7 +98,7 @@ class CallState:
 
     @property
     def known_tool(self) -> CognitiveTool:
-        assert self.tool is not None, "look-up comes first"
+        assert self.tool is not None, "look-up must come first"
         return self.tool
 
 
@@ -108,31 +106,31 @@ MAX_DEPTH = 10  # of calls inside calls
 
 
 async def _on_disk(session: str) -> None:
-    """What is written down is on disk at once."""
+    """Return at once, because every write is already on disk."""
 
 
 @dataclass(eq=False, repr=False)
 class Parts:
-    """The parts that the stages use. A form cannot reach any of them. None stands for the careful default."""
+    """The parts that the stages use. A form cannot reach any of them. None means the strict default."""
 
     table: ToolTable = cognitive_tools
     _: KW_ONLY
     policy: Policy = field(default_factory=EffectsPolicy)
     limits: Limits = field(default_factory=NoLimits)
     gate: Gate | None = None
-    gate_programs: Sequence[GateProgram] = ()  # gates of the user's that judge every call
-    after: Sequence[AfterWrite] = ()  # programs of the user's that run after a file was written
+    gate_programs: Sequence[GateProgram] = ()  # the user's gates that judge every call
+    after: Sequence[AfterWrite] = ()  # the user's programs that run after a file was written
     consent: Consent = field(default_factory=NobodyToAsk)
     audit: Audit = field(default_factory=MemoryAudit)
     receipts: Receipts = field(default_factory=NoReceipts)
     log: CallLog = field(default_factory=NoCallLog)
-    versions: StoreVersions | None = None  # None: what a call writes cannot be put back
-    # What is written down within it is written at once, or none of it,
+    versions: StoreVersions | None = None  # None: files that a call writes cannot be restored
+    # Writes within this context are committed together or not at all.
     together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
-    on_disk: Callable[[str], Awaitable[None]] = _on_disk  # and is on disk when this has been awaited
+    on_disk: Callable[[str], Awaitable[None]] = _on_disk  # awaits until they are on disk
     max_depth: int = MAX_DEPTH  # of calls inside calls
-    tracer: Passages | None = None  # None: nothing is traced, and it costs nothing
-    inner: Callable[[Call, ToolResult | None], None] | None = None  # hears of calls that bodies make, twice
+    tracer: Passages | None = None  # None: no tracing, without cost
+    inner: Callable[[Call, ToolResult | None], None] | None = None  # called before and after each inner call
 
     def __post_init__(self) -> None:
         for one in fields(self):

@@ -1,7 +1,8 @@
 """Gates that a user supplies: a Hy file that defines ``check``, or a program.
 
-A program gets each call as JSON on stdin, and exits with 0 to allow it, or with 2 to deny it in its own
-words. Anything else, a program that cannot be started and one that is late deny the call.
+A program receives each call as JSON on stdin. It exits with 0 to allow the call, or with 2 to deny it with
+its own message. The call is also denied for any other exit code, if the program cannot be started, and if it
+is late.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from quoth.tools.text import short
 from quoth.tools.visible import visible
 
 SECONDS = 10.0
-LONGEST = 1_000  # characters of its words that are told
-MOST_OUTPUT = 100_000  # bytes that are kept
+LONGEST = 1_000  # characters of its message that are shown
+MOST_OUTPUT = 100_000  # bytes of its output that are read
 ALLOW, DENY = 0, 2
 
 
 class GateProgram:
-    """A program that is asked about every call, of whatever tool. ``secrets`` gives the parameters whose
-    values it is not told."""
+    """A program that is asked about every call of every tool. ``secrets`` returns the parameters whose values
+    it does not receive."""
 
     seconds = SECONDS
 
@@ -52,7 +53,7 @@ class GateProgram:
             return GateDecision(True)
         lines = words.strip().splitlines()
         if code != DENY:
-            lines = lines[-1:]  # of a traceback the last line says what happened
+            lines = lines[-1:]  # the last line of a traceback has the error
         said = short(redact(visible(" ".join(lines))), LONGEST)
         if code == DENY:
             return GateDecision(False, said or f"{self._name} gave no reason")
@@ -61,7 +62,7 @@ class GateProgram:
 
     @property
     def files(self) -> list[Path]:
-        """The program, and what its arguments name."""
+        """The program, and the files that its arguments name."""
         return [path for path in map(Path, self.argv) if path.is_absolute()]
 
     @property
@@ -69,7 +70,7 @@ class GateProgram:
         return Path(self.argv[0]).name
 
     def _question(self, tool: CognitiveTool, call: Call, context: ToolContext) -> str:
-        # A text is told whole, however long it is: a gate that saw half of it could be passed by.
+        # A text is passed in full, at any length: a gate that saw only a part could be bypassed.
         hide = Redactor(call.form, tool.params, self._secrets(), by_looks=False, everywhere=True)
         form = CallForm(call.tool, _without_secrets(hide.form.args))
         asked = {
@@ -88,7 +89,7 @@ class GateProgram:
         return json.dumps(asked, ensure_ascii=False) + "\n"
 
     async def _asked(self, question: str) -> tuple[int, str]:
-        """How the program ended, and its words: those on stderr, or else on stdout."""
+        """The program's exit code and its message: from stderr, or from stdout if stderr is empty."""
         from quoth.tools.shell.running import PIPE, CapturedOutput, Running
         from quoth.tools.shell.view import INSIDE
 
@@ -110,7 +111,7 @@ class GateProgram:
 
 
 def _without_secrets(value: Any, name: str = "") -> Any:
-    """A value without what is called a secret, or looks like one."""
+    """A value without entries that are named like a secret or look like one."""
     if isinstance(value, Mapping):
         return {key: _without_secrets(one, kebab(str(key))) for key, one in value.items()}
     if sounds_secret(name) and not (value is None or isinstance(value, bool)):
@@ -123,20 +124,20 @@ def _without_secrets(value: Any, name: str = "") -> Any:
 
 
 def gate_words(given: str | Sequence[str], where: str) -> tuple[str, ...]:
-    """The argument vector of a gate: a program and its arguments, with absolute paths where they name files,
-    so that no folder and no PATH changes what is asked. Raises UsageError, in which ``where`` names it."""
+    """The argument vector of a gate: a program and its arguments, with absolute paths for files, so that
+    neither the current folder nor PATH changes the gate. Raises UsageError that names it by ``where``."""
     try:
         words = shlex.split(given) if isinstance(given, str) else [*given]
     except ValueError as error:
         raise UsageError(f"{where} cannot be read: {str(error).lower()}; it is {given}") from None
     if not words or not all(isinstance(word, str) for word in words) or not words[0].strip():
-        raise UsageError(f"{where} names no program; it is such as ./gate.py --strict.")
-    first = os.path.expanduser(words[0])  # noqa: PTH111  "~x" may be no user
+        raise UsageError(f"{where} names no program; an example is ./gate.py --strict.")
+    first = os.path.expanduser(words[0])  # noqa: PTH111  the user of "~x" may not exist
     program = shutil.which(first)
     if program is None:
         at = Path(first)
-        what = f"{words[0]} cannot be run; chmod +x makes it a program" if at.is_file() else ""
-        raise UsageError(f"{where}: {what or f'there is no program {words[0]}'}.")
+        what = f"{words[0]} cannot be run; make it executable with chmod +x" if at.is_file() else ""
+        raise UsageError(f"{where}: {what or f'program {words[0]} not found'}.")
     return (str(Path(program).absolute()), *map(_absolute, words[1:]))
 
 
@@ -149,13 +150,13 @@ SHAPE = "(defn :async check [tool call ctx] …)"
 
 class FileGate:
     """The gate in a Hy file. Its ``check`` may be asynchronous or not. Raises UsageError for a file without
-    such a function."""
+    this function."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if self.path.suffix != ".hy":
-            raise UsageError(f"{path} is no gate file; a gate is written in a file that ends in .hy.")
-        with registering_in(ToolTable()):  # a gate file gives no tools
+            raise UsageError(f"{path} is not a gate file: its name must end in .hy.")
+        with registering_in(ToolTable()):  # a gate file defines no tools
             module = load_hy_file(self.path)
         self.check: Any = getattr(module, "check", None)
         if not callable(self.check):
@@ -167,4 +168,4 @@ class FileGate:
         except TypeError:
             line = getattr(getattr(self.check, "__code__", None), "co_firstlineno", 1)
             names = " ".join(inspect.signature(self.check).parameters)
-            raise UsageError(f"{path}:{line}: check takes [{names}]; it is called so: {SHAPE}.") from None
+            raise UsageError(f"{path}:{line}: check takes [{names}]; it must take {SHAPE}.") from None

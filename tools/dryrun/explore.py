@@ -96,7 +96,7 @@ async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False
     """The plan of the program ``text``, as the body of ``call``. When ``pure`` nothing runs at all, neither
     reading tools nor guards. Raises ToolFailure for a program that does not compile."""
     if ctx.sandbox is None or ctx.dispatch is None or ctx.look is None:
-        raise ToolError("There is no sandbox here to run programs in.")
+        raise ToolError("This agent has no sandbox to run programs in.")
     whose = owner(call) if ctx.snapshots is not None else None
     kept = ctx.snapshots.values(*whose) if ctx.snapshots is not None and whose else None
     try:

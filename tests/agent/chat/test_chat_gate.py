@@ -40,7 +40,7 @@ MODEL = """
   f"So be it.\\n{(.upper tool)}: {what}")
 """
 LATE = f"{IT_DID_NOT_ANSWER_WITHIN} 2 s"
-GARBAGE = 'it answered \'garbage\', and a gate answers GateDecision, (allow), (ask "why") or (deny "why")'
+GARBAGE = 'it answered \'garbage\'; a gate must answer GateDecision, (allow), (ask "why") or (deny "why")'
 FAILURES = {"raises": "KeyError: 'x'", "slow": LATE, "late": LATE, "garbage": GARBAGE}
 
 

@@ -87,7 +87,7 @@ All of it is in knowledge/queue/solar-cells-7953bf09.org.
 > I cannot.
 7, ann: keep it short
 >
-+ What was learned is kept in knowledge/learnings.org.
++ The learning is kept in knowledge/learnings.org.
 8, ben: pigs fly
 > LEARNING: hearsay Pigs fly.
 8, ben: sum up the cells

@@ -639,10 +639,7 @@ def test_a_request_shows_what_its_call_would_change_as_the_file_is_now(here: Pat
     files(here, {"src/a.txt": "two\n"})
     assert "replaces the only line of src/a.txt by 1 line" in done(here, "pending", request)
     files(here, {"src/a.txt": "three\n"})
-    trouble = (
-        "As things are it would fail: src/a.txt does not contain that text; read the file and copy it"
-        " exactly."
-    )
+    trouble = "It would fail now: src/a.txt does not contain that text; read the file and copy it exactly."
     assert trouble in " ".join(done(here, "pending", request).split())
     assert told(here, "pending", request)["trouble"] == trouble
     done(here, "deny", request)
@@ -660,7 +657,7 @@ def test_the_tools_of_the_session_tell_too_and_no_secret_is_shown(here: Path) ->
     files(here, {"care.hy": "(no"})
     said = quoth("pending", request, cwd=here)
     assert said.code == 0
-    assert said.err.startswith("quoth: What it would change is not known: ")
+    assert said.err.startswith("quoth: Its changes are not known: ")
 
 
 def test_an_approval_at_a_terminal_shows_the_difference(here: Path) -> None:

@@ -86,7 +86,7 @@ def test_a_gate_judges_what_a_model_calls(here: Path) -> None:
     [
         ("long", f"{IT_DID_NOT_ANSWER_WITHIN} 0.1 s"),
         ("broken", "ZeroDivisionError: division by zero"),
-        ("odd", f"it answered 42, and a gate answers {gate.ANSWERS}"),
+        ("odd", f"it answered 42; a gate must answer {gate.ANSWERS}"),
     ],
 )
 def test_a_gate_that_fails_is_told_to_the_person_and_in_the_audit(
@@ -100,7 +100,7 @@ def test_a_gate_that_fails_is_told_to_the_person_and_in_the_audit(
     assert main(["call", sum_up(text), "--tools", "open.hy", "--gate", "gate.hy"]) == 0
     told = capsys.readouterr()
     assert told.out.startswith(text.upper())
-    assert f"The gate failed ({said}) and sum-up fails open." in told.out + told.err
+    assert f"The gate failed ({said}); sum-up continues, as it is :gate-failure :open." in told.out + told.err
     main(["audit", "--last", "2"])
     told = capsys.readouterr()
     assert f"gate: deny: the gate failed ({reason})" in told.out
@@ -134,7 +134,7 @@ def test_no_tool_writes_the_gate(here: Path) -> None:
         ("(setv a 1)", f"gate.hy {DEFINES_NO_FUNCTION_CHECK}: (defn :async check [tool call ctx] …)."),
         (
             "(defn check [a])",
-            "gate.hy:1: check takes [a]; it is called so: (defn :async check [tool call ctx] …).",
+            "gate.hy:1: check takes [a]; it must take (defn :async check [tool call ctx] …).",
         ),
     ],
 )

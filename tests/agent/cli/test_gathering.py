@@ -12,7 +12,7 @@ import pytest
 from loopback import loopback, silence, status
 from sentences import (
     DID_NOT_ANSWER_WITHIN,
-    IT_COUNTS_ALL_THE_SAME,
+    IT_STILL_COUNTS,
     IT_USES_THE_NETWORK,
     IT_WRITES_FILES,
     THERE_IS_ALREADY_A_TOOL,
@@ -229,7 +229,7 @@ def test_a_chat_uses_them_all_and_asks_nobody(here: Path) -> None:
     assert shown[0][0] == "I look."
     assert shown[0][1][0].startswith("Found for: cells\n- Solar cells: notes/solar.org\n")
     assert [text.partition(" is kept in ")[0] for text in shown[1][1]] == [
-        "What was learned",
+        "The learning",
         "The claim",
         "The source",
     ]
@@ -274,5 +274,5 @@ def test_a_chat_is_told_why_a_search_failed_and_that_it_counted(
         )
     assert sentence == (
         f"The search server {server.base_url.removesuffix('/v1')} {DID_NOT_ANSWER_WITHIN} 0.1 s. "
-        f"{IT_COUNTS_ALL_THE_SAME}: 2 of 3 left today."
+        f"{IT_STILL_COUNTS}: 2 of 3 left today."
     )

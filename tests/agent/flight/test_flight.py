@@ -586,7 +586,7 @@ def test_a_step_that_takes_too_long_is_stopped(field: Field) -> None:
 def test_the_forms_of_a_step_are_bounded_by_its_time_too(field: Field) -> None:
     field.plan(step("a", block("(meet)"), budget="seconds=1"))  # for which it takes two
     report = field.fly(consent="yes")
-    assert report.steps[0].text.endswith("did not finish in the time that was left to the run.")
+    assert report.steps[0].text.endswith("did not finish in the time left to the run.")
 
 
 def test_a_cost_that_cannot_be_bounded_is_refused(field: Field, monkeypatch: pytest.MonkeyPatch) -> None:

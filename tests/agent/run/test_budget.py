@@ -233,7 +233,7 @@ def test_a_run_that_takes_too_long_is_stopped_while_a_tool_works(tmp_path: Path)
 
     reply = run(tmp_path, Asked(*looks(1)), RunLimits(seconds=0.3), tools=table(slow))
     assert reply.error == f"{THE_RUN_WAS_STOPPED}: its time of 0.3 s is over."
-    assert reply.calls[0].result.message == "probe did not finish in the time that was left to the run."
+    assert reply.calls[0].result.message == "probe did not finish in the time left to the run."
 
 
 def test_the_time_stands_still_while_a_person_is_asked() -> None:

@@ -66,7 +66,7 @@ def test_a_macro_that_was_changed_while_a_program_waited_is_not_used(tmp_path: P
     (reply,) = desk.resumed("Done.")
     result = reply.calls[-1].result
     assert (result.status, desk.puts) == ("error", [])
-    assert "the macros of the session that it uses may have changed" in result.message
+    assert "macros of the session that it uses may have changed" in result.message
 
 
 def test_a_session_keeps_macros_and_what_it_evaluates_sees_its_values(tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ HEARD = {
     ),
     "a file that a step makes": (
         [FIRST, '(read-file :path "a.txt")'],
-        "a.txt is not there yet; step 1 of the plan is about it.",
+        "a.txt does not exist yet; see step 1 of the plan.",
     ),
     "a file that a step changes": (
         [
@@ -234,7 +234,7 @@ HEARD = {
     ),
     "an edit that would fail": (
         [LOOK, '(edit-file :path "b.txt" :old "two" :new "2")'],
-        "edit-file is no step of the plan. As things are it would fail: b.txt does not contain that text;",
+        "edit-file was not added to the plan. It would fail now: b.txt does not contain that text;",
     ),
     f"a file that {WAS_NOT_READ}": (
         ['(edit-file :path "b.txt" :old "1" :new "2")'],

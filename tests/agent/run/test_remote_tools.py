@@ -365,7 +365,7 @@ def test_a_tool_of_other_users_is_neither_shown_nor_sent(tmp_path: Path, far: Fa
         (call,) = ben.run("How many pears?").calls
         assert (call.result.status, call.result.message) == (
             "denied",
-            "count-fruit was denied: it is not for ben.",
+            "count-fruit was denied: ben may not call it.",
         )
         assert b"- count-fruit:" not in requests(ben)[0]
         assert far.calls == []

@@ -90,7 +90,7 @@ def test_a_value_that_is_too_long_is_cut_and_both_are_told() -> None:
     result = here().pass_through(f'(think "Sum?" "{"x" * (PER_VALUE + 7)}")')
     assert result.value == f"own|Sum?\n\nVALUE:\n{'x' * PER_VALUE}\n[… 7 {CHARACTERS_LEFT_OUT} …]"
     assert result.message == (
-        f"Of the value's {PER_VALUE + 7} characters only the first {PER_VALUE} were shown; "
+        f"Only the first {PER_VALUE} of the value's {PER_VALUE + 7} characters were shown; "
         "ask about slices of it."
     )
     whole = here().pass_through(f'(think "Sum?" "{"x" * PER_VALUE}")')

@@ -56,7 +56,7 @@ def test_tools_are_found_by_words() -> None:
 @pytest.mark.parametrize("call", ['(describe :name "echo")', '(search-tools :words "x")'])
 def test_without_a_catalog_that_is_what_it_says(call: str) -> None:
     result = ask(call, None)
-    assert (result.status, result.message) == ("error", "There is no catalog of tools here.")
+    assert (result.status, result.message) == ("error", "This agent has no catalog of tools.")
 
 
 def test_they_only_read_and_no_other_table_has_them() -> None:

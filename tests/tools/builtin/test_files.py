@@ -301,10 +301,10 @@ def test_a_long_change_is_shown_in_part(here: Gateway, home: Path) -> None:
 SHAPE = ':edits [["old" "new"] …]'
 HALVES: list[tuple[dict[str, Any], str]] = [
     ({}, f"Nothing to replace: give :old and :new, or several at once, {SHAPE}."),
-    ({"old": "one"}, 'Half of an edit: add :new, the text to put there, or "".'),
-    ({"new": "1"}, "Half of an edit: add :old, the text to replace."),
+    ({"old": "one"}, 'The edit is incomplete: add :new, the text to put there, or "".'),
+    ({"new": "1"}, "The edit is incomplete: add :old, the text to replace."),
     ({"old": "one", "new": "1", "edits": [["a", "b"]]}, f"Give either :old and :new, or {SHAPE}; not both."),
-    ({"edits": []}, f"There is no edit in :edits; give {SHAPE}."),
+    ({"edits": []}, f":edits is empty; give {SHAPE}."),
     ({"edits": [["one", "1"], ["two"]]}, f"Edit 2 of 2 has 1 text; give {SHAPE}."),
     (
         {"edits": [["one", "1"], ["tow", "2"]]},
@@ -427,7 +427,7 @@ def test_binary_and_huge_files_are_passed_over(here: Gateway, home: Path) -> Non
     files(home, {"bin": b"hit\0", "huge": b"hit\n" + b"x" * 5_000_000, "latin": b"hit caf\xe9\n"})
     result = here.pass_through('(grep-search "hit")')
     assert result.value == [{"path": "latin", "line": 1, "text": "hit caf\ufffd"}]
-    assert result.message == "Skipped: 1 file larger than 5 MB (huge)."
+    assert result.message == "Skipped 1 file larger than 5 MB (huge)."
 
 
 def test_a_huge_file_is_passed_over_by_its_size_alone(
@@ -443,7 +443,7 @@ def test_a_huge_file_is_passed_over_by_its_size_alone(
     result = here.pass_through('(grep-search "hit")')
     assert (result.value, result.message) == (
         [],
-        "Skipped: 4 files larger than 5 MB (a.log, b.log, c.log and 1 more).",
+        "Skipped 4 files larger than 5 MB (a.log, b.log, c.log and 1 more).",
     )
     assert read
     assert not [name for name in read if name.endswith(".log")]
@@ -481,7 +481,7 @@ def test_a_search_that_takes_too_long_gives_the_hits_it_has(
     assert [hit["path"] for hit in result.value] == ["early.txt", "late.txt"]
     assert result.message == (
         "The search took longer than 0.3 s; use a simpler pattern or a smaller folder."
-        " The hits are those found until then."
+        " These hits were found before it stopped."
     )
 
 

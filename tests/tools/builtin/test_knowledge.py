@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from loopback import loopback, status
-from sentences import IT_COUNTS_ALL_THE_SAME
+from sentences import IT_STILL_COUNTS
 from words import Gateway, PausableClock, gateway
 
 from quoth import Services
@@ -171,7 +171,7 @@ def test_a_search_that_fails_is_told_with_what_is_left(tmp_path: Path) -> None:
     result = says(chat(tmp_path), '(research "lost")')
     assert (result.status, result.side_effects) == ("error", ("searched:x:lost",))
     assert result.follow_up == (
-        f"The search server http://a.example answered 500. {IT_COUNTS_ALL_THE_SAME}: 2 of 3 left today."
+        f"The search server http://a.example answered 500. {IT_STILL_COUNTS}: 2 of 3 left today."
     )
 
 
@@ -180,7 +180,7 @@ def test_a_search_that_fails_is_told_with_what_is_left(tmp_path: Path) -> None:
     [
         ("", "there is no word in the query"),
         ("?!", "there is no word in the query"),
-        ("x" * 301, "the query has 301 characters; at most 300 will do"),
+        ("x" * 301, "the query has 301 characters; at most 300 are allowed"),
     ],
 )
 def test_what_cannot_be_searched_for_costs_no_try(tmp_path: Path, query: str, why: str) -> None:
@@ -195,7 +195,7 @@ def test_nor_does_a_search_where_there_is_none(tmp_path: Path) -> None:
     here.given["services"] = replace(here.given["services"], web_search=Services().web_search)
     result = says(here, '(research "solar cells")')
     assert (result.follow_up, result.side_effects) == (
-        "research was denied: there is nowhere to search; name a server or a folder with --search.",
+        "research was denied: no search is configured; name a server or folder with --search.",
         (),
     )
 
@@ -259,7 +259,7 @@ FILED = [
     (
         '(learning "factual" "Ann lives in Ulm.")',
         "knowledge/learnings.org",
-        "What was learned is kept in PATH.",
+        "The learning is kept in PATH.",
         "Ann lives in Ulm.",
     ),
 ]
@@ -278,7 +278,7 @@ def test_what_is_brought_is_filed_once(tmp_path: Path, text: str, where: str, to
     again = says(here, text)
     assert (again.value["created"], again.side_effects) == (False, (f"added:{path}",))
     assert again.follow_up == (
-        f"{told.split(' is kept')[0]} is in {path} already; that you said it too is noted there."
+        f"{told.split(' is kept')[0]} is already in {path}; your name was added to it."
     )
 
 
@@ -298,7 +298,7 @@ def test_addresses_of_a_source_are_noted_not_opened(tmp_path: Path) -> None:
         ('(claim "")', "invalid", "The assertion is empty."),
         ('(learning "factual" "")', "invalid", "The content is empty."),
         ('(summarize "")', "invalid", "The topic is empty."),
-        ('(summarize "cells")', "error", "There is no conversation here to sum up."),
+        ('(summarize "cells")', "error", "There is no conversation to sum up."),
     ],
 )
 def test_what_cannot_be_filed_is_told(tmp_path: Path, text: str, status: str, sentence: str) -> None:
@@ -352,7 +352,7 @@ def test_no_message_says_what_another_did_not(tmp_path: Path) -> None:
 
 def test_a_model_that_says_nothing_is_told(tmp_path: Path) -> None:
     result = says(chat(tmp_path, model=Summing(" "), talk=lambda: TALK), '(summarize "all")')
-    assert (result.status, result.follow_up) == ("error", "The model had nothing to say of it.")
+    assert (result.status, result.follow_up) == ("error", "The model returned an empty summary.")
 
 
 class Closed:

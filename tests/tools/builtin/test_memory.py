@@ -152,23 +152,23 @@ def test_schemas_are_inline_in_every_view() -> None:
 
 SAYS: dict[str, dict[str, Any]] = {
     '(block :operation "append" :label "human" :content "Up early.")': {
-        "message": "Appended to human. It holds 20 of 5,000 characters.",
+        "message": "Appended to human. It has 20 of 5,000 characters.",
         "label": "human",
         "content": "Likes tea.\nUp early.",
     },
     '(block :operation "append" :label "preferences" :content "Dark mode")': {
-        "message": "There was no block preferences, so a core block was made."
-        " It holds 9 of 5,000 characters.",
+        "message": "There was no block preferences, so a core block was created."
+        " It has 9 of 5,000 characters.",
         "label": "preferences",
         "content": "Dark mode",
     },
     '(block :operation "replace" :label "persona" :old-content "short" :new-content "brief")': {
-        "message": "Replaced 1 place in persona. It holds 15 of 5,000 characters.",
+        "message": "Replaced 1 place in persona. It has 15 of 5,000 characters.",
         "label": "persona",
         "content": "Kind and brief.",
     },
     '(block :operation "read" :label "draft")': {
-        "message": "draft is a working block (read_write). It holds 9 of 20,000 characters.",
+        "message": "draft is a working block (read_write). It has 9 of 20,000 characters.",
         "label": "draft",
         "content": "Dear Ann,",
     },
@@ -177,45 +177,45 @@ SAYS: dict[str, dict[str, Any]] = {
         "label": "draft",
     },
     '(block :operation "load" :label "plans")': {
-        "message": "plans was archival and is working now. It holds 8 of 20,000 characters.",
+        "message": "plans was archival and is working now. It has 8 of 20,000 characters.",
         "label": "plans",
         "content": "To Rome.",
     },
     '(block :operation "load" :label "plans" :to "trip")': {
         "message": "plans was copied to trip, which is working; plans stays archival."
-        " It holds 8 of 20,000 characters.",
+        " It has 8 of 20,000 characters.",
         "label": "trip",
         "content": "To Rome.",
     },
     '(block :operation "load" :label "plans" :to "draft")': {
         "message": "plans was copied over draft, which is working; plans stays archival."
-        " It holds 8 of 20,000 characters.",
+        " It has 8 of 20,000 characters.",
         "label": "draft",
         "content": "To Rome.",
     },
     '(block :operation "swap" :archive-label "human" :load-label "plans")': {
-        "message": "human is archival now, and plans is core. It holds 8 of 5,000 characters.",
+        "message": "human is archival now, and plans is core. It has 8 of 5,000 characters.",
         "label": "plans",
         "content": "To Rome.",
     },
     '(block :operation "swap" :archive-label "human" :load-label "plans" :to "trip")': {
-        "message": "human is archival now, and trip is core. It is a copy: plans stays archival, for deleting"
-        " it needs the permission admin. It holds 8 of 5,000 characters.",
+        "message": "human is archival now, and trip is core. It is a copy: plans stays archival, as deleting"
+        " it needs the permission admin. It has 8 of 5,000 characters.",
         "label": "trip",
         "content": "To Rome.",
     },
     '(recall :operation "insert" :label "notes" :content "Discussed it.")': {
-        "message": "Put notes into the archive. It holds 13 of 100,000 characters.",
+        "message": "Put notes into the archive. It has 13 of 100,000 characters.",
         "label": "notes",
         "content": "Discussed it.",
     },
     '(recall :operation "append" :label "diary" :content "Sun.")': {
-        "message": "Appended to diary. It holds 18 of 100,000 characters.",
+        "message": "Appended to diary. It has 18 of 100,000 characters.",
         "label": "diary",
         "content": "Monday.\nRain.\nSun.",
     },
     '(recall :operation "read" :label "diary")': {
-        "message": "diary is in the archive (read_write). It holds 13 of 100,000 characters.",
+        "message": "diary is in the archive (read_write). It has 13 of 100,000 characters.",
         "label": "diary",
         "content": "Monday.\nRain.",
     },
@@ -242,7 +242,7 @@ def test_an_archived_copy_leaves_its_first_label_and_admin_may_delete(here: Gate
     }
     done(person.edit_block("plans", permission="admin"))
     swap = '(block :operation "swap" :archive-label "human" :load-label "plans" :to "trip")'
-    assert " plans was moved there. It holds" in value(here, swap)["message"]
+    assert " plans was moved there. It has" in value(here, swap)["message"]
     assert blocks(here) == {"persona": "core", "trip": "core", "diary": "archival", "human": "archival"}
 
 
@@ -267,8 +267,8 @@ def test_what_was_changed_is_taken_back_by_undo(here: Gateway) -> None:
     value(here, '(block :operation "append" :label "human" :content "And cake.")')
     assert value(here, '(block :operation "undo" :label "human")') == {
         "success": True,
-        "message": "human holds the text of version 1 again, in place of version 2. Another undo puts that"
-        " one back. It holds 10 of 5,000 characters.",
+        "message": "human has the text of version 1 again, instead of version 2. Another undo restores"
+        " version 2. It has 10 of 5,000 characters.",
         "label": "human",
         "content": "Likes tea.",
     }
@@ -277,7 +277,7 @@ def test_what_was_changed_is_taken_back_by_undo(here: Gateway) -> None:
 def test_a_block_that_holds_much_is_not_told_whole_at_each_change(here: Gateway) -> None:
     told = value(here, f'(block :operation "append" :label "draft" :content "{"x" * 1500} end")')
     assert "content" not in told
-    assert told["message"].startswith("Appended to draft. It holds 1,514 of 20,000 characters and ends: …xxx")
+    assert told["message"].startswith("Appended to draft. It has 1,514 of 20,000 characters and ends: …xxx")
     assert told["message"].endswith("x end")
     assert len(value(here, '(block :operation "read" :label "draft")')["content"]) == 1514
 
@@ -316,7 +316,7 @@ def test_a_list_of_very_many_names_the_first_and_counts_the_rest(make: Make) -> 
     for number in range(205):
         done(memory.create_block(f"n{number:03}", "x", kind="archival"))
     told = value(room(make), '(block :operation "list")')
-    assert told["message"] == "205 blocks. 5 of them, archival ones, are not listed; search finds them."
+    assert told["message"] == "205 blocks. 5 archival blocks are not listed; search finds them."
     assert len(told["blocks"]) == 200
 
 
@@ -389,7 +389,10 @@ REFUSED: dict[str, tuple[str, str]] = {
         "diary is archival; use recall, or load it first.",
     ),
     '(block :operation "archive" :label "diary")': ("error", "diary is archival already."),
-    '(block :operation "load" :label "human")': ("error", "human is core; only an archival block is loaded."),
+    '(block :operation "load" :label "human")': (
+        "error",
+        "human is core; only archival blocks can be loaded.",
+    ),
     '(recall :operation "read" :label "human")': ("error", "human is core, not archival; use block."),
     '(recall :operation "delete" :label "draft")': ("error", "draft is working, not archival; use block."),
     '(block :operation "replace" :label "human" :old-content "coffee" :new-content "tea")': (
@@ -489,7 +492,7 @@ def test_a_search_hands_over_its_options_and_shows_each_hit(make: Make) -> None:
 def test_semantic_search_asks_for_meaning_alone(make: Make) -> None:
     shelf = Shelf()
     told = value(room(make, shelf=shelf), '(semantic-search "what he eats")')
-    nothing = "Nothing is near enough in meaning; search looks for the words too."
+    nothing = "Nothing is near enough in meaning; search also looks for the words."
     assert told == {"success": True, "message": nothing, "hits": []}
     assert shelf.asked == [("what he eats", "agent", SearchOptions(semantic=True))]
 
@@ -575,7 +578,7 @@ def test_search_leaves_out_what_the_rules_do_not_let_be_read(make: Make) -> None
         rules = f'({kind} (recall :label "diary"))\n({kind} (block :label "persona" :operation "read"))'
         result = room(make, shelf=shelf, rules=rules).pass_through('(search "x")')
         assert [hit["text"] for hit in result.value["hits"]] == ["open", "said"]
-        assert result.message == "Left out: 3 hits, which the rules do not let be read."
+        assert result.message == "Skipped 3 hits: the rules forbid reading."
     assert len(room(make, shelf=shelf).pass_through('(search "x")').value["hits"]) == 5
 
 

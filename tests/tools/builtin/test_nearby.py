@@ -44,7 +44,7 @@ NEAR = [
     ),
     (
         '(grep-search :pattern "SHED")',
-        f"Nothing so written; in other case 1 line in notes/a.org.{TO_READ.format('notes/a.org')}",
+        f"Nothing in exactly this case; in other case 1 line in notes/a.org.{TO_READ.format('notes/a.org')}",
     ),
     (
         '(grep-search :pattern "price list")',
@@ -61,11 +61,11 @@ NEAR = [
     ),
     (
         '(list-files :pattern "*.txt")',
-        "No file fits *.txt; 4 files there: blob.bin, data/prices.csv, notes/a.org and 1 more.",
+        "No file matches *.txt; 4 files there: blob.bin, data/prices.csv, notes/a.org and 1 more.",
     ),
     (
         '(list-files :path "shop" :pattern "*report*.py")',
-        "No file fits *report*.py; 1 file there: shop/Report.java.",
+        "No file matches *report*.py; 1 file there: shop/Report.java.",
     ),
 ]
 

@@ -74,22 +74,22 @@ def test_a_call_that_would_fail_is_told_before_it_is_allowed(tmp_path: Path, cal
     (here / "key").write_text("hunter2")
     wanted = form(call)
     found = changes_of(shipped(wanted.tool), Call("c", wanted), Workspace(here, secret=[here / "key"]))
-    assert found == Changes(trouble=f"As things are it would fail: {trouble.format(here=here)}")
+    assert found == Changes(trouble=f"It would fail now: {trouble.format(here=here)}")
 
 
-SHAPE = "What it would change is not known: its :changes gives [[path old-text new-text] …]"
+SHAPE = "Its changes are not known: its :changes must return [[path old-text new-text] …]"
 
 
 @pytest.mark.parametrize(
     ("changes", "trouble"),
     [
-        (lambda: None, f"{SHAPE}, of at most 100 files."),
-        (lambda: [["a", "b", "c"]] * 101, f"{SHAPE}, of at most 100 files."),
+        (lambda: None, f"{SHAPE}, for at most 100 files."),
+        (lambda: [["a", "b", "c"]] * 101, f"{SHAPE}, for at most 100 files."),
         (lambda: [["a", "b"]], f"{SHAPE}."),
-        (lambda: [["a", 1, "c"]], f"{SHAPE}; a text is a string, or None where there is no file."),
-        (lambda: [[b"a", "b", "c"]], f"{SHAPE}; a text is a string, or None where there is no file."),
-        (lambda: 1 / 0, "What it would change is not known: ZeroDivisionError: division by zero."),
-        (lambda: exit(3), "What it would change is not known: RuntimeError: it raised SystemExit."),
+        (lambda: [["a", 1, "c"]], f"{SHAPE}; a text is a string, or None for a missing file."),
+        (lambda: [[b"a", "b", "c"]], f"{SHAPE}; a text is a string, or None for a missing file."),
+        (lambda: 1 / 0, "Its changes are not known: ZeroDivisionError: division by zero."),
+        (lambda: exit(3), "Its changes are not known: RuntimeError: it raised SystemExit."),
     ],
 )
 def test_a_tool_that_tells_nonsense_stops_no_question(changes: Callable[..., Any], trouble: str) -> None:
@@ -103,7 +103,7 @@ def test_a_tool_that_takes_too_long_is_not_waited_for(monkeypatch: pytest.Monkey
     ended = Event()
     try:
         assert told(lambda: ended.wait(60)) == Changes(
-            trouble="What it would change was not found out within 0.01 s."
+            trouble="Its changes could not be computed within 0.01 s."
         )
     finally:
         ended.set()
@@ -126,7 +126,7 @@ def test_nothing_is_written_while_a_question_is_prepared(tmp_path: Path, write: 
     (tmp_path / "a.txt").write_text("one\n")
     found = told(lambda ctx: write(ctx), tmp_path)
     assert found is not None
-    assert found.trouble.startswith("As things are it would fail: nothing is ")
+    assert found.trouble.startswith("It would fail now: files cannot be ")
     assert (tmp_path / "a.txt").read_text() == "one\n"
 
 
@@ -176,4 +176,4 @@ def test_an_error_of_a_tool_is_its_own_sentence() -> None:
     def changes() -> Any:
         raise ToolError("The moon is full.")
 
-    assert told(changes) == Changes(trouble="As things are it would fail: The moon is full.")
+    assert told(changes) == Changes(trouble="It would fail now: The moon is full.")

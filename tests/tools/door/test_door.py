@@ -19,8 +19,8 @@ from sentences import (
     DID_NOT_ANSWER_WITHIN,
     DID_NOT_FINISH_WITHIN,
     IS_NESTED_DEEPER_THAN,
-    IT_COUNTS_ALL_THE_SAME,
     IT_IS_CALLED_AS,
+    IT_STILL_COUNTS,
     IT_USES_THE_NETWORK,
     IT_WRITES_FILES,
     ITS_GUARD_REFUSED_THESE_ARGUMENTS,
@@ -605,9 +605,9 @@ def test_a_call_that_fails_tells_both_why_and_that_it_counts(store: Store) -> No
         raise ToolError(f"The search server {DID_NOT_ANSWER}.")
 
     limits = StoreLimits(lambda: store)
-    said = f"The search server {DID_NOT_ANSWER}. {IT_COUNTS_ALL_THE_SAME}: 2 of 3 left today."
+    said = f"The search server {DID_NOT_ANSWER}. {IT_STILL_COUNTS}: 2 of 3 left today."
     assert follow_up(failing, limits=limits) == (said, said)
-    said = f"probe failed: ValueError: no. {IT_COUNTS_ALL_THE_SAME}: 1 of 3 left today."
+    said = f"probe failed: ValueError: no. {IT_STILL_COUNTS}: 1 of 3 left today."
     assert tuple(map(without_place, follow_up(Spy(ValueError("no")), limits=limits))) == (said, said)
     denied = follow_up(Spy(), policy=Says(deny("not here")), limits=limits)
     assert denied == ("probe was denied: not here.",) * 2
@@ -790,8 +790,8 @@ BODIES: list[tuple[Any, str, Any, str]] = [
     (exit_async, "error", None, "probe failed: RuntimeError: it raised SystemExit."),
     (Spy(TimeoutError("mine")), "error", None, "TimeoutError: mine."),
     (own_timeout, "error", None, "TimeoutError."),
-    (cancels_itself, "error", None, "It cancelled itself."),
-    (cancels_its_task, "error", None, "It cancelled itself."),
+    (cancels_itself, "error", None, "It cancelled its own task."),
+    (cancels_its_task, "error", None, "It cancelled its own task."),
     (never, "timeout", None, LATE),
     (never_async, "timeout", None, LATE),
     (never_lets_go, "timeout", None, LATE),

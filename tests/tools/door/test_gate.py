@@ -131,17 +131,17 @@ FAILING: dict[str, tuple[Any, str]] = {
     "slow in a thread": (Answers(slow_thread), LATE),
     "raising": (says(OSError("down")), "OSError: down"),
     "raising what ends a program": (says(SystemExit()), "RuntimeError: it raised SystemExit"),
-    "cancelling itself": (says(asyncio.CancelledError()), "It cancelled itself"),
-    "None": (says(None), f"it answered None, and a gate answers {ANSWERS}"),
-    "True": (says(True), f"it answered True, and a gate answers {ANSWERS}"),
-    "a text": (says("yes"), f"it answered 'yes', and a gate answers {ANSWERS}"),
+    "cancelling itself": (says(asyncio.CancelledError()), "It cancelled its own task"),
+    "None": (says(None), f"it answered None; a gate must answer {ANSWERS}"),
+    "True": (says(True), f"it answered True; a gate must answer {ANSWERS}"),
+    "a text": (says("yes"), f"it answered 'yes'; a gate must answer {ANSWERS}"),
     "not quite approved": (
         says(GateDecision("no")),  # type: ignore[arg-type]
-        f"it answered GateDecision(approved='no', reason=''), and a gate answers {ANSWERS}",
+        f"it answered GateDecision(approved='no', reason=''); a gate must answer {ANSWERS}",
     ),
     "no kind of verdict": (
         says(Verdict("perhaps")),  # type: ignore[arg-type]
-        f"it answered Verdict(kind='perhaps', reason='', rule=''), and a gate answers {ANSWERS}",
+        f"it answered Verdict(kind='perhaps', reason='', rule=''); a gate must answer {ANSWERS}",
     ),
 }
 
@@ -150,14 +150,19 @@ FAILING: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("failing", FAILING)
 def test_a_gate_that_fails_follows_the_tools_own_word(failing: str) -> None:
     gate, reason = FAILING[failing]
-    told = re.sub(r"^(OSError|RuntimeError): .*", r"\1", reason.replace("It cancelled itself", "ToolError"))
+    told = re.sub(
+        r"^(OSError|RuntimeError): .*", r"\1", reason.replace("It cancelled its own task", "ToolError")
+    )
     result, body, row = gated(gate, "closed")
     assert (result.status, body.ran) == ("denied", False)
     assert result.message == f"probe was denied: the gate failed ({told})."
     assert row == f"deny: the gate failed ({reason})"
     result, body, row = gated(gate, "open")
     assert (result.status, result.value, body.ran) == ("ok", "done", True)
-    assert (result.message, result.follow_up) == (f"The gate failed ({told}) and probe fails open.", None)
+    assert (result.message, result.follow_up) == (
+        f"The gate failed ({told}); probe continues, as it is :gate-failure :open.",
+        None,
+    )
     assert row == f"failed open: {reason}"
 
 
@@ -286,11 +291,11 @@ SHAPE = "(defn :async check [tool call ctx] …)"
         (
             "\n(defn check [asked])",
             "gate.hy",
-            f"{{}}:2: check takes [asked]; it is called so: {SHAPE}.",
+            f"{{}}:2: check takes [asked]; it must take {SHAPE}.",
         ),
         ("(defn check [tool", "gate.hy", "{}:1:"),
         ("(import nothing-such)", "gate.hy", "{}:1:1: ModuleNotFoundError: No module named 'nothing_such'"),
-        ("", "gate.py", "{} is no gate file; a gate is written in a file that ends in .hy."),
+        ("", "gate.py", "{} is not a gate file: its name must end in .hy."),
     ],
 )
 def test_a_file_that_holds_no_gate_is_told(tmp_path: Path, text: str, name: str, message: str) -> None:

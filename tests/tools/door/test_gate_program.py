@@ -136,10 +136,10 @@ def test_the_calls_of_a_program_are_asked_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ("", "The gate names no program; it is such as ./gate.py --strict."),
+        ("", "The gate names no program; an example is ./gate.py --strict."),
         ("'x", f"The gate {CANNOT_BE_READ}: no closing quotation; it is 'x"),
-        ("no-such-gate --x", "The gate: there is no program no-such-gate."),
-        ("./plain.txt", "The gate: ./plain.txt cannot be run; chmod +x makes it a program."),
+        ("no-such-gate --x", "The gate: program no-such-gate not found."),
+        ("./plain.txt", "The gate: ./plain.txt cannot be run; make it executable with chmod +x."),
     ],
 )
 def test_what_is_no_program_is_told(tmp_path: Path, given: str, sentence: str, monkeypatch: Any) -> None:

@@ -133,7 +133,7 @@ def test_a_call_by_an_unknown_route_or_too_deep_is_denied() -> None:
 def test_a_tool_that_is_elsewhere_is_told_to_who_wrote_the_call(route: str) -> None:
     shipped(".")
     said = gateway(tool()).pass_through('(read-file "a")', route=route).message
-    assert ("list it: tools=[…]" in said) == (route == "python")
+    assert ("pass it in tools=[…]" in said) == (route == "python")
 
 
 def test_a_dry_run_lets_readers_pass(tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_another_sessions_and_another_users_text_is_refused(store: Store, sessio
 
 def test_without_texts_it_says_so() -> None:
     result = here(None).pass_through('(more :id "a")')
-    assert (result.status, result.message) == ("error", "No texts are kept here.")
+    assert (result.status, result.message) == ("error", "This session keeps no long results.")
 
 
 def test_old_texts_are_forgotten_and_those_shown_again_are_not(store: Store) -> None:

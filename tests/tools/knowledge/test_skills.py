@@ -162,8 +162,8 @@ def test_a_model_reads_a_skill_and_its_files(home: Path) -> None:
     guide = here.pass_through('(skill :name "notes")')
     assert (guide.value, guide.message) == (
         "# Notes\nRun scripts/log.sh.",
-        "Its files in .quoth/skills/notes: logo.png, scripts/log.sh. Read one by"
-        ' (skill :name "notes" :file "logo.png"); run one only by shell.',
+        "Its files in .quoth/skills/notes: logo.png, scripts/log.sh. Read one with"
+        ' (skill :name "notes" :file "logo.png"); run one only with shell.',
     )
     assert here.pass_through('(skill :name "notes" :file "scripts/log.sh")').value == "git log\n"
 

@@ -69,11 +69,11 @@ def test_a_source_is_read(opened: Path, words: str, text: str, message: str) -> 
 
 REFUSED = [
     # the arguments, the status, and the sentence
-    ('"read"', "invalid", 'read needs the name of a source; (sources :operation "list") names them.'),
+    ('"read"', "invalid", 'read needs the name of a source; (sources :operation "list") lists them.'),
     (
         '"list" :name "manual"',
         "invalid",
-        'list takes no name; (sources :operation "read" :name "manual") shows what is in it.',
+        'list takes no name; to read it: (sources :operation "read" :name "manual").',
     ),
     (
         '"read" :name "manul/install.org"',

@@ -588,7 +588,7 @@ def test_limits_that_answer_neither_yes_nor_no_refuse(answer: Any) -> None:
     result = gateway(tool(body=body), limits=Keeps(answer)).pass_through("(probe)")
     assert (result.status, result.message) == (
         "limited",
-        f"probe is limited: its calls could not be counted (TypeError: {answer!r} is no reservation).",
+        f"probe is limited: its calls could not be counted (TypeError: {answer!r} is not a Reservation).",
     )
     assert not body.ran
 

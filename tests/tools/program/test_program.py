@@ -401,7 +401,7 @@ def test_without_a_sandbox_there_is_a_sentence(tmp_path: Path) -> None:
             new_call(CallForm("eval", {"form": Code("1")})), ToolContext(Workspace(tmp_path))
         )
 
-    assert asyncio.run(go()).message == "There is no sandbox here to run programs in."
+    assert asyncio.run(go()).message == "This agent has no sandbox to run programs in."
 
 
 def test_what_is_printed_is_the_value_when_there_is_no_other(tmp_path: Path) -> None:
