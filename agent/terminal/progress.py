@@ -124,6 +124,13 @@ class Progress:
         if kind == "output":
             self._run(str(data))
             return
+        if kind in ("call", "result") and event.parent and event.parent not in self._depths:
+            # Calls of a program that was not shown, as that of a person, are not shown either.
+            if path and kind == "call":  # a step of a flight; a sub-agent that it starts is shown
+                self._depths[event.call] = -1
+            elif path:
+                self._depths.pop(event.call, None)
+            return
         self._asked = self._asked and kind in ("turn", "text", "said", "thought")
         if kind not in ("turn", "text", "said", "thought"):
             if path:
@@ -166,10 +173,7 @@ class Progress:
             self._line("■", "yellow", f"{data.status}: {data.said}")
 
     def _inside(self, event: AgentEvent) -> None:
-        """Print a call that a program or a tool made, below that one, and its result if it is not ok. Of a
-        program that was not shown, as that of a person, nothing is."""
-        if event.parent not in self._depths:
-            return
+        """Print a call that a program or a tool made, below that one, and its result if it is not ok."""
         depth = self._depths[event.parent] + 1
         if isinstance(event.data, CallForm):
             self._depths[event.call] = depth

@@ -115,3 +115,12 @@ async def test_progress_shows_inner_calls_below_the_program(tmp_path: Path) -> N
     assert sum(line.startswith("  → (look ") for line in lines) == INNER_CALLS
     assert [line for line in lines if line.startswith("  …")] == ["  … more calls"]
     assert [line for line in lines if line.startswith("← ok")]
+
+
+async def test_progress_shows_no_calls_of_the_forms_of_a_flight(tmp_path: Path) -> None:
+    out = io.StringIO()
+    agent, _, _ = opened(tmp_path, on_event=Progress(out, color=False))
+    files(tmp_path, {"plan.org": '* PLAN a\n#+begin_src hy\n(look "a")\n#+end_src\n'})
+    async with agent:
+        await agent.fly(tmp_path / "plan.org")
+    assert "look" not in out.getvalue()
