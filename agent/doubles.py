@@ -44,8 +44,8 @@ class FakeModel(ScriptedBackend):
     left."""
 
     def __init__(self, *replies: Scripted | Callable[[Messages], Any], name: str = "fake") -> None:
-        first = replies[0] if replies else None
-        super().__init__(first if callable(first) else [one for one in replies if not callable(one)], name)
+        only = replies[0] if len(replies) == 1 else None
+        super().__init__(only if callable(only) else replies, name)
         self.asked: list[str] = []
 
     @overload
@@ -200,6 +200,8 @@ def tool_context(
     table = tools if isinstance(tools, ToolTable) else current_table() if tools is None else load_tools(tools)
     calls = DoorOfContext(Door(table, consent=person, limits=Uncounted()), person)
     root = Path(tempfile.mkdtemp(prefix="quoth-test-")) if workspace is None else Path(workspace)
+    if not root.is_dir():
+        raise UsageError(f"The workspace {root} is not a folder.")
     context = FakeContext(
         Workspace(root),
         dispatch=calls,

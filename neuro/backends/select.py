@@ -397,7 +397,8 @@ Reply = Callable[[Messages], Scripted | Awaitable[Scripted]]
 
 
 class ScriptedBackend:
-    """Replies one by one from a list, or from a function (plain or async) of the messages.
+    """Replies one by one from a list, or from a function (plain or async) of the messages; one in the list
+    gives its reply in its turn.
 
     A reply is a text, a Completion, or for native calls a mapping
     ``{"text": "…", "tool_calls": [{"id": "c1", "name": "echo", "arguments": {"text": "hi"}}]}`` (text and id
@@ -410,13 +411,15 @@ class ScriptedBackend:
     context: int | None = None
 
     def __init__(
-        self, replies: Iterable[Scripted] | Reply, name: str = "scripted", *, whole: bool = False
+        self, replies: Iterable[Scripted | Reply] | Reply, name: str = "scripted", *, whole: bool = False
     ) -> None:
         self.name = name
         self.seen = SentBytes()  # messages.as_json() of each request, in order
         self.tools: list[bytes | None] = []  # the tools of each request
         self.choices: list[ToolChoice] = []  # and whether it had to call one
-        self._reply = replies if callable(replies) else _one_by_one(list(replies), whole)
+        self._reply: Callable[[Messages], Any] = (
+            replies if callable(replies) else _one_by_one(list(replies), whole)
+        )
 
     async def complete(
         self,
@@ -432,7 +435,8 @@ class ScriptedBackend:
         self.seen.add(messages)
         self.tools.append(tools)
         self.choices.append(tool_choice)
-        answer = self._reply(messages)
+        answer: Any = self._reply(messages)
+        answer = answer(messages) if callable(answer) else answer
         completion = _completion(await answer if inspect.isawaitable(answer) else answer, messages.turn)
         if on_text is not None:
             on_text(completion.text)
@@ -464,11 +468,11 @@ def _call(call: Any, id: str) -> NativeCall:
     )
 
 
-def _one_by_one(replies: list[Scripted], whole: bool) -> Reply:
+def _one_by_one(replies: list[Scripted | Reply], whole: bool) -> Callable[[Messages], Scripted | Reply]:
     rest = iter(replies)
     begun = not whole
 
-    def reply(messages: Messages) -> Scripted:
+    def reply(messages: Messages) -> Scripted | Reply:
         nonlocal begun
         if not begun:
             begun = True

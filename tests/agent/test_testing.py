@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from sentences import IS_NOT_A_FOLDER
 from words import complaint, files
 
 import quoth
@@ -152,6 +153,13 @@ def test_the_folder_of_a_context_goes_with_it() -> None:
     assert not root.exists()
 
 
+def test_a_workspace_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    for path in (tmp_path / "none", files(tmp_path, {"a.txt": ""}) / "a.txt"):
+        assert complaint(UsageError, lambda path=path: tool_context(path)) == (
+            f"The workspace {path} {IS_NOT_A_FOLDER}."
+        )
+
+
 def test_a_name_that_a_context_does_not_take_is_told_with_the_nearest() -> None:
     assert complaint(UsageError, lambda: tool_context(memry=1)) == (
         "tool_context takes no memry. Did you mean memory?"
@@ -178,6 +186,18 @@ async def test_a_fake_model_answers_tools_and_agents(tmp_path: Path) -> None:
     with Agent(workspace=tmp_path, model=echo) as agent:
         assert agent.run("hi").text.startswith("You said ")
     assert "hi" in echo.asked[0]
+
+
+async def test_a_fake_model_gives_texts_and_functions_in_their_order() -> None:
+    async def later(messages: Any) -> str:
+        return f"c {len([*messages])}"
+
+    model = FakeModel("a", lambda messages: f"b {len([*messages])}", later, {"text": "d"})
+    assert [await model.complete("x") for _ in range(4)] == ["a", "b 2", "c 2", "d"]
+    with pytest.raises(quoth.ModelError, match="it held 4 replies"):
+        await model.complete("x")
+    first = FakeModel(lambda messages: "a", "b")
+    assert [await first.complete("x"), await first.complete("x")] == ["a", "b"]
 
 
 # pytest

@@ -17,7 +17,17 @@ from typing import Annotated, Any, Literal, NewType
 from uuid import UUID
 
 import pytest
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, FilePath, SecretStr, Tag, create_model
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    FilePath,
+    SecretStr,
+    StringConstraints,
+    Tag,
+    create_model,
+)
 from sentences import CANNOT_BE_WRITTEN, IS_NOT_DEFINED
 from typing_extensions import TypedDict
 from words import complaint, files, form, gateway, load, tool
@@ -706,7 +716,7 @@ class HiddenKey(BaseModel):
     [
         (TwoNames, "a field may be given by two names"),
         (list[TwoNames], "a field may be given by two names"),
-        (list[Annotated[TwoNames, Tag("t")] | int], "a field may be given by two names"),
+        (list[Annotated[str, StringConstraints(to_lower=True), Tag("t")] | list[Path]], "the case of texts"),
         (Choices, "a field may be given by several names"),
         (Stripped, "blanks are cut from texts"),
         (HiddenKey, "the case of texts is changed"),
