@@ -52,8 +52,8 @@ EVERY = 0.5  # seconds from one writing of the file to the next, where nobody wa
 REASON_CHARS = 400  # of the reason in a line of the log
 
 
-# What a group stands at that has come to nothing of its own yet.
-_STATUS = {"RUNNING": "begun", "FAILED": "failed", "DONE": "done"}
+# The status of a group without an end of its own, by its TODO word.
+_STATUS = {"RUNNING": "begun", "WAITING": "waits", "FAILED": "failed", "DONE": "done"}
 
 
 async def fly(agent: SessionHost, file: PlanFile, wanted: Wanted, session: str = "") -> FlightReport:
@@ -436,7 +436,9 @@ class _Flight:
             return ""
         over = all(self.state.is_over(leaf) for leaf in self.state.leaves(group))
         stopped = self.stopped and any(status in ("failed", "denied") for status in found)
-        return "FAILED" if (over and not group.expect) or stopped else "RUNNING"
+        if (over and not group.expect) or stopped:
+            return "FAILED"
+        return "WAITING" if "waits" in found and "begun" not in found else "RUNNING"
 
     def _line(self, one: StepStatus) -> str:
         """Return a line for the log, made from the event alone, so that it is always the same."""

@@ -389,8 +389,9 @@ def _edited(org: OrgParts, part: Part, edit: FileEdit) -> OrgParts:
     todo = org.entry(index).todo
     if edit.over and todo not in edit.over:
         return org
-    if edit.word and todo != edit.word:
-        new.set_todo(index, edit.word)
+    word = edit.word if edit.word in (*org.todo_words, "") else "RUNNING"  # the file has no WAITING
+    if word and todo != word:
+        new.set_todo(index, word)
     for block, text in edit.results.items():
         if block is not None:
             new.put_results(index, block, text)

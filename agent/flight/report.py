@@ -20,7 +20,7 @@ TEXT_CHARS = 300  # of what came of a step are shown
 WORDS = {
     "": "PLAN",
     "begun": "RUNNING",
-    "waits": "RUNNING",
+    "waits": "WAITING",
     "interrupted": "RUNNING",
     "done": "DONE",
     "failed": "FAILED",
@@ -45,7 +45,7 @@ class StepReport:
 
     @property
     def word(self) -> str:
-        return "WAITING" if self.status == "waits" else WORDS[self.status]
+        return WORDS[self.status]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -77,8 +77,7 @@ class FlightReport:
 
     def __str__(self) -> str:
         """Return one line with the number of steps by TODO word."""
-        words = dict.fromkeys([*WORDS.values(), "WAITING"])
-        counts = {word: sum(step.word == word for step in self.steps) for word in words}
+        counts = {word: sum(step.word == word for step in self.steps) for word in WORDS.values()}
         said = ", ".join(f"{n} {word.lower()}" for word, n in counts.items() if n)
         return f"{self.plan}: {self.status}: {said}; session {self.session}, {self.seconds:.1f} s."
 

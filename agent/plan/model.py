@@ -20,8 +20,8 @@ from quoth.tools.lisp.printer import print_value
 from quoth.tools.lisp.source import Place, SourceText
 from quoth.tools.org.babel import Var
 
-TODO_WORDS = ("PLAN", "APPROVED", "RUNNING", "DONE", "FAILED", "DENIED", "SKIPPED")
-TODO_LINE = "PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED"
+TODO_WORDS = ("PLAN", "APPROVED", "RUNNING", "WAITING", "DONE", "FAILED", "DENIED", "SKIPPED")
+TODO_LINE = "PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED"
 PHASES = ("Demand", "Blueprint", "Build", "Tester")
 LANGUAGES = ("hy", "quoth", "lisp")
 INHERITED = ("TOOLS", "MODEL", "BUDGET", "RETRY", "ON-FAIL", "MAY-FAIL")

@@ -64,7 +64,8 @@ class _OrgReading(PlanReading):
         return build(self.source, title, [top, *sections], whole, self.data, self.faults)
 
     def _words(self) -> None:
-        missing = [word for word in TODO_WORDS if word not in self.org.todo_words]
+        # A file without WAITING was written before there was this word: RUNNING stays in its place.
+        missing = [word for word in TODO_WORDS if word not in (*self.org.todo_words, "WAITING")]
         for one in self.org.keywords("TODO", "SEQ_TODO", "TYP_TODO"):
             if missing:
                 here = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"

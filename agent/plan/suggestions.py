@@ -64,7 +64,7 @@ def meant_word(title: str, holds: str = "", late: bool = False) -> str:
             return f"A TODO word stands without a colon: {word}."
         if word in TODO_WORDS:
             return f"{word} stands too late to be the TODO word; that follows upon the stars." if late else ""
-        if nearest(word, TODO_WORDS) or word in ("TODO", "NEXT", "WAITING", "CANCELED", "CANCELLED"):
+        if nearest(word, TODO_WORDS) or word in ("TODO", "NEXT", "CANCELED", "CANCELLED"):
             return no_word(word)
     found = _WORD.match(title)
     if not found or found[1].upper() not in TODO_WORDS:

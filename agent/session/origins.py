@@ -358,16 +358,17 @@ class HostOrigins:
             return MODEL
         origins = self.live(call.session).origins
         around = self._outer(call.parent) if call.parent else None
-        route = call.route
+        route, computes = call.route, True  # whether only programs are between the call and its outermost one
         while around is not None:  # the event of the outer call may not be written yet
-            route = around.route
+            computes, route = computes and route == "program", around.route
             if is_typed(around) and around.route == "flight":
                 origins.hear_plan(around.form, around.run, around.id)
             elif is_typed(around):
                 origins.hear_form(around.form, around.user, around.id)
             around = self._outer(around.parent) if around.parent else None
         found = origins.find(value, call)
-        return found._replace(client=route) if route in CLIENTS and found == MODEL else found
+        computed = computes and call.parent and (route in TYPED or route == "flight")
+        return found._replace(by=route) if found == MODEL and (route in CLIENTS or computed) else found
 
     def live(self, session: str) -> LiveOrigins:
         """The origins of a session, with all events of its transcript. While a caller keeps the object, its

@@ -1,4 +1,4 @@
-"""Asks a person at the terminal whether a call may be made, and turns the answer into a decision.
+"""Asks a person at the terminal whether a call may run, and turns the answer into a decision.
 
 Knows the broker's decisions (tools/consent/broker.py). The host creates it; no tool and no model can reach
 it.
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.terminal.forms import laid_out, stands
 from quoth.agent.terminal.input import Answers, answers, edited, named_editor
-from quoth.agent.terminal.output import is_terminal, shown
+from quoth.agent.terminal.output import is_terminal, set_in, shown
 from quoth.agent.terminal.question import ASKS, columns, question, words_prompt, words_rows
 from quoth.tools.call.call import Call, Changes, Verdict
 from quoth.tools.call.canonical import arguments
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 ANSWER_SECONDS = 600.0
 UNITS = {unit[0]: float(SECONDS[unit]) for unit in ("second", "minute", "hour", "day")}
 HELP = """\
-  y       once, this very call
-  y 30m   this very call, whenever it comes in the next 30 minutes (s, m, h, d)
-  s       every call of a kind: the rule is shown before it counts
-  e       change the form, in $EDITOR if set; that call is made in its place
-  v       show all of it: the whole form, and all that would change
-  n       no; any other words are a no with that reason, told to the caller
-  Ctrl-C  not now: the call waits"""
-WHOLE = "  Allow it? [y/N/s/e/? for help, or why not] "
-CUT = "  Allow it? [v shows all of it, then y/s; N/e/? for help, or why not] "
+  y       yes: run this call once
+  y 30m   yes, and the same call again in the next 30 minutes (s, m, h, d)
+  s       yes, and every call of a kind in this session; you see the rule first
+  e       edit the form (in $EDITOR if set); the edited call runs instead
+  v       view everything: the whole form and all its changes
+  n       no, the default; other words are a no with that reason for the model
+  Ctrl-C  decide later: the call waits"""
+WHOLE = "  Allow it? y, n (default), s, e, ? for help, or a reason to refuse: "
+CUT = "  Allow it? v to view all, then y or s; n (default), e, ?, or a reason: "
 CHANGED = "The change differs from the one you were shown:"
 
 
@@ -74,7 +74,7 @@ def call_of(text: str) -> CallForm:
 
 
 def confirmed(question: str, *, no_input: bool) -> bool:
-    """Ask a yes-no question at the terminal. Raises UsageError if nobody can be asked."""
+    """Ask a yes-no question at the terminal. Raises UsageError without a terminal."""
     return asyncio.run(confirm(question, no_input=no_input))
 
 
@@ -159,12 +159,12 @@ class AskTerminal:
             try:
                 said = await self._line(words_prompt(question))
                 if said.strip() == "?":
-                    raise UsageError("The model is told what you write, as it is.")
+                    raise UsageError("The model reads your answer exactly as you write it.")
                 return Decision("answer", self._user, answer=question.answer(said))
             except EOFError:
                 return None
             except UsageError as error:
-                _say(f"  {visible(str(error))} Ctrl-C leaves it for later.\n")
+                _tell(f"{error} Ctrl-C leaves it for later.")
 
     async def _ask(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
         """Show the question until it has an answer; None when it was taken back."""
@@ -183,15 +183,13 @@ class AskTerminal:
                 _say(asks.whole + "\n")
                 complete = True
             elif not complete and re.match(r"(y|yes|s|scope)\b", said, re.IGNORECASE):
-                _say("  Only a part of it was shown; v shows all of it.\n")
+                _say("  You have seen only a part of it. Type v to view all of it.\n")
             else:
                 decision = await self._decided(said, tool, call)
                 if decision is None:
                     continue
-                if decision.kind in ("deny", "edit"):
-                    return decision
-                now = await self._changes(tool, call)
-                if now == changes:
+                if decision.kind in ("deny", "edit") or (now := await self._changes(tool, call)) == changes:
+                    _say("\n")
                     return decision
                 changes, asks = now, question(tool, hide, reason, now, origins, call.route)
                 complete = asks.complete
@@ -206,7 +204,7 @@ class AskTerminal:
         try:
             return await self._decision(said, tool, call)
         except (UsageError, InvalidCallError) as error:
-            _say("".join(f"  {line}\n" for line in visible(str(error), lines=True).splitlines()))
+            _tell(str(error))
             return None
 
     async def _decision(self, said: str, tool: CognitiveTool, call: Call) -> Decision | None:
@@ -226,8 +224,17 @@ class AskTerminal:
             return Decision("deny", self._user)
         if word == "n":
             return Decision("deny", self._user, why=rest)
-        if not rest:  # a slip of the finger is no reason
-            raise UsageError(f"{said} is no answer. y allows it, n refuses it, ? shows what else there is.")
+        if said.startswith("("):
+            raise UsageError(
+                "A form is not an answer. To run it instead of this call: e FORM. To refuse with it as the"
+                " reason: n FORM."
+            )
+        if said.startswith(","):
+            raise UsageError(
+                "A command of the prompt is not an answer. To refuse with these words as the reason: n WORDS."
+            )
+        if not rest:  # a mistyped letter is not a reason
+            raise UsageError(f"{said} is not an answer. Please answer y (allow), n (refuse) or ? (help).")
         return Decision("deny", self._user, why=said)
 
     async def _scope(self, tool: CognitiveTool, call: Call, rule: str) -> Decision | None:
@@ -246,7 +253,7 @@ class AskTerminal:
             rule = said
 
     async def _edit(self, tool: CognitiveTool, call: Call, text: str) -> Decision | None:
-        """Return the checked call to make instead as a decision, or None to ask again. Without ``text`` the
+        """Return the checked call to run instead as a decision, or None to ask again. Without ``text`` the
         person changes the form in their editor, or in a line where they have named none."""
         shown = Redactor(call.form, tool.params, by_looks=False).form
         said = text or await self._rewritten(tool.name, shown)
@@ -263,10 +270,10 @@ class AskTerminal:
         return Decision("edit", self._user, form=form)
 
     async def _rewritten(self, name: str, form: CallForm) -> str:
-        """What the person makes of the form. What they wrote before, and was refused, stands there again."""
+        """The form as the person rewrote it. A rewritten form that was refused is offered again."""
         if not named_editor() or not is_terminal(sys.stdin):
             text = self._draft or str(form)
-            self._draft = await self._answer("  The call to make instead: ", text)
+            self._draft = await self._answer("  The call to run instead: ", text)
         else:
             written: list[str] = []
             text = self._draft or laid_out(form)
@@ -275,7 +282,7 @@ class AskTerminal:
         return self._draft
 
     async def _answer(self, question: str, text: str = "") -> str:
-        """One line of the person; the end of input is an empty one. ``text`` stands there to be changed."""
+        """One line of the person; the end of input is an empty one. ``text`` is there to be edited."""
         try:
             return (await self._line(question, text)).strip()
         except EOFError:
@@ -321,14 +328,19 @@ class SaysYes(AskTerminal):
         return await SayYes().request(tool, call, reason)
 
 
+def _tell(text: str) -> None:
+    """Print sentences for the person who is asked, indented and wrapped at words."""
+    _say(f"  {set_in(visible(text, lines=True), '  ', columns(), 2, words=True)}\n")
+
+
 def _say(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
 
 
 def _with_secrets(form: CallForm, tool: CognitiveTool, true: CallForm) -> CallForm:
-    """The form that a person wrote, with the secrets that were hidden from the screen where they stood.
-    Raises UsageError where a hidden one was moved."""
+    """The form that a person wrote, with each hidden secret in its place again. Raises UsageError if one was
+    moved."""
     secret = {param.name for param in tool.params if param.secret}
     own = {name: true.args[name] for name in secret & set(true.args) if form.args.get(name) == SECRET}
     form = replace(form, args={**form.args, **own})

@@ -96,7 +96,7 @@ def _amounts(amounts: Mapping[str, Any]) -> str:
 
 MARGIN = "│ "  # before each line after the first, so that none imitates what quoth itself says
 LONG, HEAD = 400, 60  # characters of an argument that is folded, and of it that is shown
-COVERED = 60  # of one that is shown in another way, too
+LINE = 60  # characters of an argument on the line of a call
 WIDTH = 100
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "fish")
 BRIEF = 600  # characters of a form on a line of its own
@@ -105,7 +105,7 @@ _standing = ""  # the form that the last line on the terminal shows
 
 
 def stands(form: str) -> None:
-    """Remember that the last line on the terminal shows this form; an empty one: that it shows something
+    """Remember that the last line on the terminal shows this form, by ``brief``; an empty one: something
     else. A question about the form then need not repeat it."""
     global _standing
     _standing = form
@@ -116,20 +116,24 @@ def standing() -> str:
     return _standing
 
 
-def folded(form: CallForm, covered: Collection[str] = (), *, others: bool = True) -> CallForm:
-    """The form to show first: each long argument is only its beginning and its length; a program is laid out
-    instead. Arguments that are ``covered`` are shown otherwise, and folded sooner;
-    without ``others`` they alone are."""
+def folded(
+    form: CallForm, covered: Collection[str] = (), *, others: bool = True, longest: int = LONG
+) -> CallForm:
+    """The form to show first: an argument of more than ``longest`` characters is only its beginning and its
+    length; a program is laid out instead. A ``covered`` argument is shown elsewhere and here only as ``…``;
+    without ``others`` only these are folded."""
 
     def short(name: str, value: Any) -> Any:
         text = str(value) if isinstance(value, str) else print_value(value)
-        longest = COVERED if name in covered else LONG
-        if len(text) <= longest or isinstance(value, Code) or not (others or name in covered):
+        if name in covered and text and not isinstance(value, Code):
+            return DisplayText("…")
+        several = (
+            longest < LONG and isinstance(value, str) and "\n" in (value[:-1] if len(text) <= 30 else value)
+        )
+        if (len(text) <= longest and not several) or isinstance(value, Code) or not others:
             return value
         length = f"… {len(text):,} characters"
-        if name in covered:
-            return DisplayText(length)
-        head = text[:HEAD]
+        head = text[: HEAD // 2].split("\n")[0] if several else text[:HEAD]
         if not isinstance(value, str):
             return DisplayText(f"{head} {length}")
         return DisplayText(f'{print_string(head)[:-1]}{length}"')
@@ -139,9 +143,19 @@ def folded(form: CallForm, covered: Collection[str] = (), *, others: bool = True
 
 
 def brief(text: str) -> str:
-    """The text of a form for a line of its own, with long arguments folded; what is too long then is cut."""
+    """The text of a form for a line of its own, with long texts and texts of several lines folded; a text
+    that is still too long is cut."""
     form = form_of(text)
-    return shortened(text if form is None else str(folded(form)), BRIEF)
+    return shortened(text if form is None else str(folded(form, longest=LINE)), BRIEF)
+
+
+def shows(line: CallForm, covered: Collection[str]) -> bool:
+    """Whether ``brief`` shows all of a form but what is ``covered``."""
+    seen = folded(line, longest=LINE)
+    whole = [name for name, value in line.args.items() if seen.args[name] == value]
+    return (
+        {*line.args} <= {*whole, *covered} and seen.positional == line.positional and len(str(seen)) <= BRIEF
+    )
 
 
 def form_of(text: str) -> CallForm | None:

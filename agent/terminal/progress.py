@@ -115,6 +115,9 @@ class Progress:
         self._depths: dict[str, int] = {}  # of the calls that run: 0 for one of a reply, 1 for one in that
         self._made: dict[str, int] = {}  # the number of calls that each of them has made
         self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
+        self._open: dict[
+            tuple[SubAgent, ...], list[int]
+        ] = {}  # calls without a result: how many, and the most
 
     def __call__(self, event: AgentEvent) -> None:
         kind, data, path = event.kind, event.data, event.path
@@ -141,6 +144,7 @@ class Progress:
             self._wait_on(data)
         elif kind == "turn":
             self._written = [said for said in self._written if said[0] != path]
+            self._open.pop(path, None)
             self._think()
         elif kind == "text":
             self._hear(str(data), path)
@@ -310,9 +314,10 @@ class Progress:
 
     def _call(self, form: str) -> None:
         self._ran = False
-        said = brief(form)
-        self._line("→", "cyan", visible(said, lines=True))
-        if self._color and said == form:
+        count = self._open.setdefault(self._path, [0, 0])
+        count[:] = [count[0] + 1, max(count[1], count[0] + 1)]
+        self._line("→", "cyan", visible(brief(form), lines=True))
+        if self._color:
             stands(form)
 
     def _result(self, record: CallRecord) -> None:
@@ -325,7 +330,24 @@ class Progress:
         if result.ok:  # beside the value: what the body and the programs behind a write have to say
             lines += _some(result.message.splitlines(), SHOWN_LINES)
         brief = [short(line, 160) for line in lines]
-        self._line("←", mark, f"{result.status}, {took} ms: " + "\n".join(brief))
+        name = self._name(record) if self._is_one_of_several() else ""
+        self._line("←", mark, f"{name}{result.status}, {took} ms: " + "\n".join(brief))
+
+    def _is_one_of_several(self) -> bool:
+        """Whether the call of this result was open together with others."""
+        count = self._open.setdefault(self._path, [1, 1])
+        count[0] -= 1
+        several = count[1] > 1
+        if count[0] < 1:
+            del self._open[self._path]
+        return several
+
+    @staticmethod
+    def _name(record: CallRecord) -> str:
+        """The tool and its first text, as in ``read-file notes.txt: ``."""
+        form = record.shown or record.form
+        first = next((one for one in (*form.positional, *form.args.values()) if isinstance(one, str)), "")
+        return " ".join(filter(None, (form.tool, short(" ".join(first.split()), 40)))) + ": "
 
     def show_thoughts(self, text: str) -> None:
         """Print what the model thought, dimmed where there are colors."""
@@ -338,7 +360,7 @@ class Progress:
         stands("")
         text, margin = shown(text), f"{pad}{margin}"  # set in: no row of its own
         if is_terminal(self._out):
-            rows = set_in(text, margin, columns_of(self._out), len(pad) + 2)
+            rows = set_in(text, margin, columns_of(self._out), len(pad) + 2, words=True)
         else:
             rows = text.replace("\n", f"\n{margin}")
         if color == "dim" and self._color:

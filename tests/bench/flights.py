@@ -28,7 +28,7 @@ def form(number: int) -> str:
 
 
 def plan(first: int, steps: int) -> str:
-    head = "#+TODO: PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED\n"
+    head = "#+TODO: PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED\n"
     blocks = (f"* PLAN Step {n}\n#+begin_src hy\n{form(first + n)}\n#+end_src\n" for n in range(steps))
     return head + "".join(blocks)
 

@@ -31,7 +31,8 @@ class ValueOrigin(NamedTuple):
     in_task: bool = False
     fields: tuple[str, ...] = ()
     text: str = ""
-    client: str = ""  # the route of the client program that sent it, where it was found in no text
+    # The route of the client that sent it, or of the plan or form that computed it; empty for a model.
+    by: str = ""
 
     @property
     def kind(self) -> OriginKind:
@@ -45,33 +46,43 @@ class ValueOrigin(NamedTuple):
 
     def __str__(self) -> str:
         """About three words for a person: ``in your task``, ``field of search-contacts``."""
-        own = f"from the client on route {self.client}" if self.client else "the model's own"
+        own = _BY.get(self.by, f"from the client on route {self.by}")
         words = {"task": "in your task", "model": own}
         words |= {"field": f"field of {', '.join(self.fields)}", "text": f"in the text of {self.text}"}
         return words[self.kind]
 
 
 MODEL = ValueOrigin()  # of a value that was found in no text
+_BY = {"": "the model's own", "flight": "computed by your plan"}
+_BY |= dict.fromkeys(("call", "eval", "repl", "python"), "computed by your form")
 
 
 class ArgumentOrigin(NamedTuple):
     """The origin of one argument, in a few ``words``. ``values`` are the values in it that have this origin,
-    if it has several, and ``more`` counts the values beyond those. It contains no secret."""
+    if it has several, and ``more`` counts the values beyond those. ``aims``: they say where something goes or
+    are links. It contains no secret."""
 
     argument: str
     kind: str
     words: str
     values: tuple[str, ...] = ()
     more: int = 0
+    aims: bool = True
 
     @property
     def known(self) -> bool:
-        """Whether it comes from the person or from a field; any other origin is marked."""
+        """Whether it comes from the person or from a field."""
         return self.kind in ("task", "field")
+
+    @property
+    def marked(self) -> bool:
+        """Whether a person should look at it: a destination or link that neither they nor a field named."""
+        return self.aims and not self.known
 
     def to_data(self) -> dict[str, Any]:
         more = {"values": list(self.values), "more": self.more}
         said = {"argument": self.argument, "origin": self.kind, "words": self.words, "known": self.known}
+        said["aims"] = self.aims
         return said | {name: value for name, value in more.items() if value}
 
 
@@ -91,7 +102,12 @@ def of_text(text: str) -> tuple[ArgumentOrigin, ...]:
 def _of_data(said: dict[str, Any]) -> ArgumentOrigin:
     values = tuple(str(value) for value in said.get("values", ()))
     return ArgumentOrigin(
-        str(said["argument"]), str(said["origin"]), str(said["words"]), values, int(said.get("more", 0))
+        str(said["argument"]),
+        str(said["origin"]),
+        str(said["words"]),
+        values,
+        int(said.get("more", 0)),
+        said.get("aims") is not False,
     )
 
 

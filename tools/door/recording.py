@@ -150,7 +150,7 @@ ASKED_FROM = 1.0  # seconds; a shorter time was spent on the record of the reque
 
 
 def _asked(state: CallState) -> dict[str, int]:
-    """The milliseconds for which a person was asked, which the duration leaves out; nothing if no person was."""
+    """The milliseconds for which a person was asked, left out of the duration; none if no person was."""
     held = state.clock.held
     return {"asked_ms": int(held * 1000)} if held >= ASKED_FROM else {}
 

@@ -39,6 +39,10 @@ class OrgParts:
         part.todo_words, part.newline = self._words, self._newline
         return part
 
+    @property
+    def todo_words(self) -> tuple[str, ...]:
+        return self._words
+
     def copy(self) -> OrgParts:
         """An independent copy."""
         other = copy(self)

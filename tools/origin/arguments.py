@@ -16,6 +16,7 @@ from quoth.tools.errors import PERMISSION
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.origin.leaves import leaves
 from quoth.tools.origin.links import links
+from quoth.tools.registry.roles import DestinationRole, destinations
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.values import encodable
 from quoth.tools.text import short
@@ -38,16 +39,18 @@ def origins_of_arguments(
     def bare(text: str, chars: int) -> str:
         return short(encodable(redact(hide.text(text)[: 20 * chars])), chars)
 
+    aims = {one.name: one for one in destinations(tool)}
     told = []
     for name, given in call.form.args.items():
         value = args.get(name, given)
         # The form contains the tool's own default if that is a path that leads elsewhere.
         if name == PERMISSION or getattr(value, "written", value) == defaults.get(name):
             continue
-        for (kind, words), values in _parts(value, lambda one: origins.find(one, call)):
+        role = aims.get(name)
+        for (kind, words), values, is_aim in _parts(value, role, lambda one: origins.find(one, call)):
             shown = [] if name in secret else [bare(str(value), VALUE_CHARS) for value in values[:NAMED]]
             more = max(0, len(values) - NAMED) if shown else 0
-            told.append(ArgumentOrigin(name, kind, bare(words, WORDS_CHARS), tuple(shown), more))
+            told.append(ArgumentOrigin(name, kind, bare(words, WORDS_CHARS), tuple(shown), more, is_aim))
     return tuple(told)
 
 
@@ -68,8 +71,11 @@ def origins_of_plan(
 _Words = tuple[str, str]  # the kind of an origin, and the origin in words
 
 
-def _parts(value: Any, find: Callable[[Any], ValueOrigin]) -> Iterator[tuple[_Words, list[Any]]]:
-    """The origins of an argument, each with its values in the argument; no values if all of them have it."""
+def _parts(
+    value: Any, role: DestinationRole | None, find: Callable[[Any], ValueOrigin]
+) -> Iterator[tuple[_Words, list[Any], bool]]:
+    """The origins of an argument, each with its values in the argument, no values if all of them have it; and
+    whether these values are links or say where something goes."""
     items: dict[_Words, list[Any]] = {}
     inside: dict[_Words, dict[str, None]] = {}
     found = leaves(value)
@@ -84,6 +90,17 @@ def _parts(value: Any, find: Callable[[Any], ValueOrigin]) -> Iterator[tuple[_Wo
     if rest := list(found):
         items["model", "not looked up"] = rest
     for words, values in items.items():
-        yield words, values if len(items) > 1 else []
+        aims = values is rest or any(_aims(one, role) for one in values)
+        yield words, values if len(items) > 1 else [], aims
     for words, texts in inside.items():
-        yield words, list(texts)
+        yield words, list(texts), any(_aims(one, None) for one in texts)
+
+
+def _aims(value: Any, role: DestinationRole | None) -> bool:
+    """Whether a value is a link or says where something goes. A path does so outside of the workspace."""
+    if role is not None and not role.outside:
+        return True
+    text = str(value)
+    return text.startswith(("/", "~", "..")) or any(
+        one.kind != "path" and one.text == text.strip() for one in links(text)
+    )

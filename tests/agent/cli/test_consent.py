@@ -597,7 +597,7 @@ def test_a_scope_is_asked_at_a_terminal(here: Path, answer: str, code: int) -> N
 def test_what_was_not_decided_is_asked_when_it_is_resumed_at_a_terminal(here: Path) -> None:
     wait(here)
     with Terminal("resume", cwd=here) as terminal:
-        terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
+        terminal.see("Allow it? y, n (default), s, e, ? for help, or a reason to refuse:")
         terminal.type("y\n")
         terminal.see("Created src/a.txt, 1 byte.")
         assert terminal.ended() == 0
@@ -607,7 +607,7 @@ def test_what_was_not_decided_is_asked_when_it_is_resumed_at_a_terminal(here: Pa
 
 def test_a_question_that_is_taken_back_leaves_a_call_that_can_be_resumed(here: Path) -> None:
     with Terminal("call", WRITE, "--session", "s1", cwd=here) as terminal:
-        terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
+        terminal.see("Allow it? y, n (default), s, e, ? for help, or a reason to refuse:")
         terminal.type(CTRL_C)
         terminal.see(f"{THEN_CONTINUE_WITH}: quoth resume s1")
         assert terminal.ended() == 130
@@ -631,13 +631,13 @@ CARE = """
 def test_a_request_shows_what_its_call_would_change_as_the_file_is_now(here: Path) -> None:
     files(here, {"src/a.txt": "one\ntwo\n"})
     request = wait(here, '(edit-file :path "src/a.txt" :old "two" :new "2")')
-    assert "\n       replaces 1 of 2 lines of src/a.txt by 1\n" in done(here, "pending")
+    assert "\n       replaces 1 of 2 lines of src/a.txt with 1\n" in done(here, "pending")
     assert "\n│ @@ line 1 @@\n│   one\n│ - two\n│ + 2\nbecause " in done(here, "pending", request)
     (change,) = told(here, "pending", request)["changes"]
-    assert (change["summary"], change["added"]) == ("replaces 1 of 2 lines of src/a.txt by 1", 1)
+    assert (change["summary"], change["added"]) == ("replaces 1 of 2 lines of src/a.txt with 1", 1)
     assert told(here, "pending") == [told(here, "pending", request)]
     files(here, {"src/a.txt": "two\n"})
-    assert "replaces the only line of src/a.txt by 1 line" in done(here, "pending", request)
+    assert "replaces the only line of src/a.txt with 1 line" in done(here, "pending", request)
     files(here, {"src/a.txt": "three\n"})
     trouble = "It would fail now: src/a.txt does not contain that text; read the file and copy it exactly."
     assert trouble in " ".join(done(here, "pending", request).split())

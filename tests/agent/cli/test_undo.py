@@ -19,7 +19,7 @@ REPLIES = """(read-file :path "a.txt")
 (write-file :path "new/b.txt" :content "hello")
 ---
 Done."""
-FORWARD = """replaces 1 of 2 lines of a.txt by 1
+FORWARD = """replaces 1 of 2 lines of a.txt with 1
 │ @@ line 1 @@
 │   one
 │ - two
@@ -31,7 +31,7 @@ new file new/b.txt, 1 line
 BACK = """removes new/b.txt, 1 line
 │ - hello
 │ \\ no line end at the end of the file
-replaces 1 of 2 lines of a.txt by 1
+replaces 1 of 2 lines of a.txt with 1
 │ @@ line 1 @@
 │   one
 │ - TWO

@@ -746,11 +746,27 @@ def test_a_step_costs_as_many_statements_and_looks_in_a_long_plan_as_in_a_short_
 # What asks
 
 
+def test_a_group_with_a_waiting_step_waits(field: Field) -> None:
+    field.plan("* PLAN both", step("one", block("(put 1)"), head="**"), step("two", block("2"), head="**"))
+    assert field.fly().status == "pending"
+    assert field.words == {"both": "WAITING", "one": "WAITING", "two": "PLAN"}
+
+
+def test_a_file_whose_todo_words_lack_waiting_says_running(field: Field) -> None:
+    field.plan("#+TODO: PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED", step("one", block("(put 1)")))
+    report = field.fly()
+    assert (report.status, statuses(report)) == ("pending", {"one": "waits"})
+    assert field.words == {"one": "RUNNING"}
+    field.decide()
+    assert field.fly().status == "done"
+    assert field.words == {"one": "DONE"}
+
+
 def test_a_call_that_asks_waits_and_the_flight_goes_on_at_that_call(field: Field) -> None:
     field.plan(step("one", block("(do (look) (+ (put 1) (put 2)))")), step("two", block("2")))
     report = field.fly()
     assert (report.status, statuses(report)) == ("pending", {"one": "waits", "two": ""})
-    assert field.words == {"one": "RUNNING", "two": "PLAN"}
+    assert field.words == {"one": "WAITING", "two": "PLAN"}
     assert "waits for a person's approval" in field.text
     field.decide()
     assert field.fly().status == "pending"

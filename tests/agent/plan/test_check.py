@@ -57,19 +57,19 @@ def block(*lines: str, head: str = "hy") -> str:
 
 
 LIBRARY = "* Library\n#+NAME: more\n#+begin_src hy\n(+ x 1)\n#+end_src\n"
-WORDS = "They are PLAN, APPROVED, RUNNING, DONE, FAILED, DENIED, SKIPPED."
+WORDS = "They are PLAN, APPROVED, RUNNING, WAITING, DONE, FAILED, DENIED, SKIPPED."
 MISTAKES = {
     # The plan as a whole
     "no step": (
         "* Notes\nNothing here.\n",
         f"1:1: {THERE_IS_NO_STEP} in this plan. A step is a headline such as * PLAN Say hello; see "
-        "PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED.",
+        "PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED.",
     ),
     "not UTF-8": (step(body="caf\udce9"), f"2:4: This {IS_NOT_UTF_8_TEXT}; save the plan as UTF-8."),
     "TODO words left out": (
         "#+TODO: PLAN RUNNING | DONE DENIED\n" + step(),
-        "1:9: The TODO words of a plan are all of PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED; "
-        "here APPROVED, FAILED, SKIPPED are missing.",
+        "1:9: The TODO words of a plan are all of PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED;"
+        " here APPROVED, FAILED, SKIPPED are missing.",
     ),
     "a phase misspelt": (
         "* PLAN Demnad: x\n** PLAN a\nDo it.\n",

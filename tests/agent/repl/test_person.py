@@ -399,7 +399,7 @@ async def test_what_was_written_since_a_message_is_put_back_with_it(
         assert "new file a.txt, 1 line\n│ + two\n" in await said(repl, capsys, ",diff")
         told = await said(repl, capsys, ",undo")
         assert told == (
-            "Taken back: two please\nPut back: 1 file\n  replaces the only line of a.txt by 1 line\n"
+            "Taken back: two please\nPut back: 1 file\n  replaces the only line of a.txt with 1 line\n"
             "! The next message goes on from before it.\n"
         )
         assert (tmp_path / "a.txt").read_text() == "one"

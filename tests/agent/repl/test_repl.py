@@ -182,7 +182,7 @@ def test_a_write_is_pending_where_nobody_can_be_asked(here: Path) -> None:
 
 
 WRITE = '(write-file :path "a.txt" :content "x")'
-QUESTION = "Allow it? [y/N/s/e/? for help, or why not]"
+QUESTION = "Allow it? y, n (default), s, e, ? for help, or a reason to refuse:"
 
 
 def waiting(here: Path) -> str:
@@ -352,7 +352,7 @@ def test_a_write_is_asked_and_the_answer_is_obeyed(
     terminal.enter("write")
     terminal.see('(write-file :path "a.txt" :content "x")')
     terminal.see(f"asked because {IT_WRITES_FILES}")
-    terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
+    terminal.see("Allow it? y, n (default), s, e, ? for help, or a reason to refuse:")
     assert not (here / "a.txt").exists()
     terminal.type(answer + "\n")
     terminal.see(told)
@@ -362,7 +362,7 @@ def test_a_write_is_asked_and_the_answer_is_obeyed(
 
 def test_a_write_typed_as_lisp_is_asked_too(here: Path, terminal: Terminal) -> None:
     terminal.enter('(write-file :path "b.txt" :content "y")')
-    terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
+    terminal.see("Allow it? y, n (default), s, e, ? for help, or a reason to refuse:")
     terminal.type("y\n")
     terminal.see("Created b.txt")
     terminal.prompted()
@@ -432,12 +432,12 @@ def test_another_call_may_be_made_in_its_place(here: Path, terminal: Terminal) -
         ('(write-file :pat "b.txt" :content "y")', f":pat is unknown ({DID_YOU_MEAN} :path?)"),
     ):
         terminal.type("e\n")
-        terminal.see("The call to make instead:")
+        terminal.see("The call to run instead:")
         terminal.type(CTRL_A + CTRL_K + typed + "\n")  # over what stands there
         terminal.see(sentence)
         terminal.see(QUESTION)
     terminal.type("e\n")
-    terminal.see("The call to make instead:")
+    terminal.see("The call to run instead:")
     terminal.type("\n")  # nothing: back to the question
     terminal.see(QUESTION)
     terminal.type('e (write-file :path "b.txt" :content "y")\n')
@@ -451,8 +451,8 @@ def test_another_call_may_be_made_in_its_place(here: Path, terminal: Terminal) -
         ("yes please", "A time is written 30s, 10m, 2h or 1d, not please."),
         ("y 0m", "A time is written 30s, 10m, 2h or 1d, not 0m."),
         ("y 31d", f"{A_GRANT_LASTS_AT_MOST} 30 days, not 31d."),
-        ("yy", "yy is no answer. y allows it, n refuses it, ? shows what else there is."),
-        ("ok", "ok is no answer. y allows it, n refuses it, ? shows what else there is."),
+        ("yy", "yy is not an answer. Please answer y (allow), n (refuse) or ? (help)."),
+        ("ok", "ok is not an answer. Please answer y (allow), n (refuse) or ? (help)."),
     ],
 )
 def test_what_is_neither_yes_nor_a_reason_is_asked_again(
@@ -477,7 +477,7 @@ def test_no_yes_is_taken_to_what_was_not_shown(here: Path) -> None:
         for answer in ("y", "yes", "y 10m", "s", 's (write-file :path "a.txt")', "Y"):
             terminal.see("Allow it? [v shows all of it, then y/s; N/e/? for help, or why not]")
             terminal.type(answer + "\n")
-            terminal.see("Only a part of it was shown; v shows all of it.")
+            terminal.see("You have seen only a part of it. Type v to view all of it.")
         terminal.see("Allow it? [v shows all of it, then y/s; N/e/? for help, or why not]")
         terminal.type("v\n")
         assert content in terminal.see(QUESTION).replace("\n│ ", "")
@@ -526,7 +526,7 @@ def test_what_is_no_time_is_told(text: str) -> None:
 
 def test_end_of_input_is_no_yes(here: Path, terminal: Terminal) -> None:
     terminal.enter("write")
-    terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
+    terminal.see("Allow it? y, n (default), s, e, ? for help, or a reason to refuse:")
     terminal.type(CTRL_D)
     terminal.see(THE_PERSON_SAID_NO)
     terminal.prompted()
@@ -535,7 +535,7 @@ def test_end_of_input_is_no_yes(here: Path, terminal: Terminal) -> None:
 
 def test_ctrl_c_takes_a_question_back_and_the_next_line_is_ours_again(here: Path, terminal: Terminal) -> None:
     terminal.enter("write")
-    terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
+    terminal.see("Allow it? y, n (default), s, e, ? for help, or a reason to refuse:")
     terminal.type(CTRL_C)
     terminal.see("interrupted: The run was interrupted.")
     terminal.prompted()
@@ -591,12 +591,12 @@ def test_what_a_tool_says_does_not_steer_the_terminal(terminal: Terminal) -> Non
 
 def test_a_command_asks_at_the_terminal_too(here: Path) -> None:
     with Terminal("call", '(write-file :path "a.txt" :content "x")', cwd=here) as terminal:
-        terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
+        terminal.see("Allow it? y, n (default), s, e, ? for help, or a reason to refuse:")
         terminal.type("y\n")
         terminal.see("Created a.txt")
         assert terminal.ended() == 0
     with Terminal("call", '(write-file :path "b.txt" :content "x")', cwd=here) as terminal:
-        terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
+        terminal.see("Allow it? y, n (default), s, e, ? for help, or a reason to refuse:")
         terminal.type(CTRL_C)
         terminal.see(f"write-file waits for a person's approval: {IT_WRITES_FILES} (request ")
         terminal.see("To decide: quoth approve ")
@@ -611,7 +611,7 @@ def test_what_is_typed_before_a_question_is_no_answer_to_it(here: Path) -> None:
     with Terminal("call", form, "--tools", "slow.hy", cwd=here) as terminal:
         wait_until((here / "started").exists)
         terminal.type("y\n")
-        terminal.see("Allow it? [y/N/s/e/? for help, or why not]")
+        terminal.see("Allow it? y, n (default), s, e, ? for help, or a reason to refuse:")
         assert not (here / "a.txt").exists()
         terminal.type("n\n")
         terminal.see("denied")

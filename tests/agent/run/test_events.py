@@ -259,6 +259,26 @@ def test_what_a_program_writes_is_shown_by_its_last_line_and_its_result_by_its_e
     )
 
 
+def test_results_of_calls_side_by_side_bear_names() -> None:
+    shown = io.StringIO()
+    show = Progress(shown, color=False)
+    read, write = (CallForm(f"{name}-file", {"path": f"{name}.txt"}) for name in ("read", "write"))
+
+    def tell(kind: str, form: CallForm) -> None:
+        data: Any = form if kind == "call" else CallRecord(form, ToolResult("1", form.tool, "ok", "x"))
+        show(AgentEvent(kind, data))  # type: ignore[arg-type]
+
+    for kind, form in (("call", read), ("call", write), ("result", read), ("result", write)):
+        tell(kind, form)
+    tell("call", read)
+    tell("result", read)
+    assert [line for line in shown.getvalue().splitlines() if line.startswith("←")] == [
+        "← read-file read.txt: ok, 0 ms: x",
+        "← write-file write.txt: ok, 0 ms: x",
+        "← ok, 0 ms: x",
+    ]
+
+
 async def test_each_event_is_an_object_for_a_line(tmp_path: Path) -> None:
     heard: list[AgentEvent] = []
     async with AsyncAgent(workspace=tmp_path, model=two_parts(), on_event=heard.append) as agent:

@@ -168,7 +168,7 @@ TALK = [
 ]
 PLAN = """\
 #+TITLE: Raise it.
-#+TODO: PLAN APPROVED RUNNING | DONE FAILED DENIED SKIPPED
+#+TODO: PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED
 
 # Session w in plan mode; nothing of this has run. Edit it, approve it, fly it.
 

@@ -15,6 +15,7 @@ from quoth.agent.terminal.ask import AskTerminal
 from quoth.agent.terminal.forms import stands
 from quoth.tools.call.call import ArgumentOrigin, Call, Change, Changes
 from quoth.tools.consent.requests import Decision
+from quoth.tools.lisp.printer import print_string
 from quoth.tools.registry.table import CognitiveTool
 
 PUT = tool(
@@ -68,9 +69,9 @@ def change(before: str | None, after: str = "two\n") -> Callable[..., Changes]:
 def test_the_question_shows_what_would_change(capsys: pytest.CaptureFixture[str]) -> None:
     assert decided(Person("y"), find=change("one\n")) == Decision("once")
     assert capsys.readouterr().err == (
-        f"\n{CALL}\n"
-        "  replaces the only line of a.txt by 1 line\n│ @@ line 1 @@\n│ - one\n│ + two\n"
-        f"  asked because {IT_WRITES_FILES}\n"
+        '\n(put :path "a.txt" :text …)\n'
+        "  replaces the only line of a.txt with 1 line\n│ @@ line 1 @@\n│ - one\n│ + two\n"
+        f"  asked because {IT_WRITES_FILES}\n\n\n"
     )
 
 
@@ -85,7 +86,7 @@ def test_the_question_shows_where_each_argument_comes_from(capsys: pytest.Captur
         f"\n{CALL}\n"
         "  ! path: in the text of read-file mail.txt\n"
         "    text: in your task\n"
-        f"  asked because {IT_WRITES_FILES}\n"
+        f"  asked because {IT_WRITES_FILES}\n\n\n"
     )
 
 
@@ -106,7 +107,7 @@ def test_what_changed_since_it_was_shown_is_shown_again(capsys: pytest.CaptureFi
     assert person.asked[0] == person.asked[1]
     said = capsys.readouterr().err
     assert "  The change differs from the one you were shown:\n" in said
-    assert said.index("│ - one") < said.index("replaces all 2 lines of a.txt by 1 line")
+    assert said.index("│ - one") < said.index("replaces all 2 lines of a.txt with 1 line")
 
 
 def test_a_no_is_taken_though_it_has_changed() -> None:
@@ -115,7 +116,46 @@ def test_a_no_is_taken_though_it_has_changed() -> None:
     assert decided(person, find=lambda *of: change(texts[0])(*of)) == Decision("deny")
 
 
-HIDDEN = "Allow it? [v shows all of it, then y/s; N/e/? for help, or why not]"
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (",undo", "  A command of the prompt is not an answer."),
+        (", but not this one", "  A command of the prompt is not an answer."),
+        ("(read-file)", "  A form is not an answer. To run it instead of this call: e FORM."),
+        ("(I would rather not)", "  A form is not an answer."),
+        ("x", "  x is not an answer. Please answer y (allow), n (refuse) or ? (help).\n"),
+    ],
+)
+def test_a_command_or_a_form_is_not_taken_as_the_reason_of_a_no(
+    said: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert decided(Person(said, f"n {said}")) == Decision("deny", why=said)
+    assert told in capsys.readouterr().err
+
+
+def test_a_question_is_set_off_and_says_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    person = Person("")
+    assert decided(person, find=change("one\n")) == Decision("deny")
+    said = capsys.readouterr().err
+    assert "n (default)" in person.asked[0]
+    assert said.startswith("\n(put ")
+    assert said.endswith(f"  asked because {IT_WRITES_FILES}\n\n\n")  # one below it, one after the answer
+
+
+def test_the_line_of_a_call_stands_for_the_form_where_the_rest_is_in_the_difference(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = "a line of text\n" * 3
+    call = f'(put :path "a.txt" :text {print_string(text)})'
+    stands(call)
+    decided(Person("n"), call, change(None, text))
+    assert capsys.readouterr().err.startswith("  new file a.txt, 3 lines\n")
+    stands(call)
+    decided(Person("n"), call)  # nothing shows the text
+    assert capsys.readouterr().err.startswith("\n(put\n")
+
+
+HIDDEN = "Allow it? v to view all, then y or s; n (default), e, ?, or a reason:"
 LONG = '(put :path "a.txt" :text "' + "x" * 3120 + '")'
 
 
@@ -144,7 +184,7 @@ def test_a_text_that_the_difference_shows_needs_no_second_look(capsys: pytest.Ca
     person = Person("y")
     call = f'(put :path "a.txt" :text "{text}")'
     assert decided(person, call, change(None, text)) == Decision("once")
-    assert '(put :path "a.txt" :text … 78 characters)' in capsys.readouterr().err
+    assert '(put :path "a.txt" :text …)' in capsys.readouterr().err
 
 
 def test_a_text_that_is_only_a_part_of_a_file_is_not_taken_as_shown() -> None:

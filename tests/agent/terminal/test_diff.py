@@ -31,10 +31,10 @@ def shown(before: str | None, after: str | None, width: int = 60, hide: Redactor
         (None, "one", "new file a.txt, 1 line"),
         (None, "", "new file a.txt, empty"),
         (TEN, TEN, "no change to a.txt"),
-        (TEN, "else\n", "replaces all 10 lines of a.txt by 1 line"),
+        (TEN, "else\n", "replaces all 10 lines of a.txt with 1 line"),
         (TEN, "", "replaces all 10 lines of a.txt and leaves it empty"),
-        ("one\n", "two\n", "replaces the only line of a.txt by 1 line"),
-        (TEN, TEN.replace("line 5", "five"), "replaces 1 of 10 lines of a.txt by 1"),
+        ("one\n", "two\n", "replaces the only line of a.txt with 1 line"),
+        (TEN, TEN.replace("line 5", "five"), "replaces 1 of 10 lines of a.txt with 1"),
         (TEN, TEN.replace("line 5\n", ""), "removes 1 of 10 lines of a.txt"),
         (TEN, f"{TEN}more\nand more\n", "adds 2 lines to a.txt, which has 10"),
         ("", "one\n", "adds 1 line to a.txt, which has none"),
@@ -47,7 +47,7 @@ def test_a_sentence_tells_how_much_changes(before: str | None, after: str | None
 
 def test_a_file_that_is_no_text_is_told_by_its_size() -> None:
     (found,) = differences(Changes((Change("a.bin", None, "x\n", binary=1),)))
-    assert found.head == "replaces a.bin, which is no text (1 byte), by 1 line"
+    assert found.head == "replaces binary file a.bin (1 byte) with 1 line"
 
 
 def test_what_changes_stands_among_what_stays() -> None:
@@ -65,6 +65,16 @@ def test_what_makes_no_difference_to_the_eye_is_marked() -> None:
     assert shown("a\r\nb\n", "a\nb")[1:] == [
         "│ - a\\r", "│ - b", "│ + a", "│ + b", "│ \\ no line end at the end of the file",
     ]  # fmt: skip
+
+
+def test_a_long_line_breaks_between_words() -> None:
+    text = " ".join(f"word{number}" for number in range(30))
+    rows = shown(None, f"{text}\n")
+    assert len(rows) > 3
+    assert all(len(row) < 60 for row in rows)
+    pieces = [row.removeprefix("│ + ").removeprefix("│   … ") for row in rows]
+    assert "".join(f"{piece.rstrip()} " for piece in pieces).strip() == text
+    assert shown(None, "x" * 100 + "\n")[1].startswith("│   … x")
 
 
 def test_no_line_draws_on_the_terminal_or_begins_a_row() -> None:
@@ -119,7 +129,7 @@ def test_a_declared_secret_is_hidden_where_it_would_be_written() -> None:
 def test_json_holds_the_same() -> None:
     assert difference("one\n", "two\n").to_json() == {
         "path": "a.txt",
-        "summary": "replaces the only line of a.txt by 1 line",
+        "summary": "replaces the only line of a.txt with 1 line",
         "added": 1,
         "removed": 1,
         "diff": "@@ line 1 @@\n-one\n+two\n",

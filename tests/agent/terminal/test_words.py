@@ -49,7 +49,7 @@ def test_what_is_no_answer_is_asked_again(capsys: pytest.CaptureFixture[str]) ->
     assert person.prompts == ["  Your answer, 1 to 2: "] * 4
     told = capsys.readouterr().err
     assert f"  {THE_ANSWER_IS_EMPTY}. Ctrl-C leaves it for later.\n" in told
-    assert "  The model is told what you write, as it is. Ctrl-C leaves it for later.\n" in told
+    assert "  The model reads your answer exactly as you write it. Ctrl-C leaves it for\n  later.\n" in told
     assert f"  green {IS_NONE_OF_THE_ANSWERS}: 1 red, 2 blue. Ctrl-C leaves it for later.\n" in told
 
 

@@ -23,6 +23,7 @@ TASK, MAIL, OWN = ValueOrigin(in_task=True), ValueOrigin(text="read-file mail.tx
 CONTACT = ValueOrigin(fields=("search-contacts",))
 SEND = tool(
     "send",
+    effects=["messages"],
     params={
         "to": {"type": Any, "default": None},
         "body": {"type": str, "default": ""},
@@ -50,7 +51,7 @@ def test_an_argument_has_one_origin_or_one_for_each_item() -> None:
     seen = {"x@evil.example": MAIL, "ann@shop.example": CONTACT, "50": TASK}
     assert told('(send :to "x@evil.example" :body "Hello.")', seen) == [
         ArgumentOrigin("to", "text", "in the text of read-file mail.txt"),
-        ArgumentOrigin("body", "model", OWN),
+        ArgumentOrigin("body", "model", OWN, aims=False),
     ]
     assert told('(send :to ["ann@shop.example" "ann@shop.example"])', seen) == [
         ArgumentOrigin("to", "field", "field of search-contacts")
@@ -73,7 +74,7 @@ def test_an_object_of_a_class_is_told_as_it_was_given() -> None:
         name: str
         mail: str
 
-    invite = tool("invite", params={"guest": {"type": Guest}})
+    invite = tool("invite", effects=["messages"], params={"guest": {"type": Guest}})
     canonical, args = checked(
         invite, form('(invite {"name" "Bo" "mail" "ann@shop.example"})'), Workspace(".")
     )
@@ -89,16 +90,40 @@ def test_a_text_tells_of_the_links_in_it() -> None:
     seen = {"https://x.example/a": MAIL, "ann@shop.example": CONTACT}
     body = "Dear ann@shop.example,\\nsee https://x.example/a, or https://x.example/a and https://y.example!"
     assert told(f'(send :body "{body}")', seen) == [
-        ArgumentOrigin("body", "model", OWN),
+        ArgumentOrigin("body", "model", OWN, aims=False),
         ArgumentOrigin("body", "field", "field of search-contacts", ("ann@shop.example",)),
         ArgumentOrigin("body", "text", "in the text of read-file mail.txt", ("https://x.example/a",)),
         ArgumentOrigin("body", "model", OWN, ("https://y.example",)),
     ]
     known = body.replace("\\n", "\n")
-    assert told(f'(send :body "{body}")', {known: TASK}) == [ArgumentOrigin("body", "task", "in your task")]
+    assert told(f'(send :body "{body}")', {known: TASK}) == [
+        ArgumentOrigin("body", "task", "in your task", aims=False)
+    ]
     assert told('(send :to "https://x.example/a")', seen) == [
         ArgumentOrigin("to", "text", "in the text of read-file mail.txt")
     ]
+
+
+@pytest.mark.parametrize(
+    ("call", "marked"),
+    [
+        ('(send :body "Hello.")', False),
+        ('(send :body "https://x.example/a")', True),
+        ('(send :body "See https://x.example/a")', True),
+        ('(send :body "made/notes.txt")', False),
+        ('(send :to "ann")', True),
+        ('(send :path "notes.txt")', False),
+    ],
+)
+def test_destinations_and_links_are_marked(call: str, marked: bool) -> None:
+    assert any(one.marked for one in told(call, {})) is marked
+
+
+def test_a_path_out_of_the_workspace_is_marked(tmp_path: Path) -> None:
+    call = Call("c", form('(send :path "x")'))
+    for path, marked in (("made/x.txt", False), (str(tmp_path / "x"), True), ("../x", True), ("~/x", True)):
+        (one,) = origins_of_arguments(SEND, call, {"path": path}, Seen({}))
+        assert one.marked is marked
 
 
 def test_no_secret_is_told() -> None:
