@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
+import json
 import os
 import re
 import sys
@@ -22,8 +23,9 @@ from typing import Any
 
 import hy.models as m
 
-from quoth.tools.errors import QuothError
+from quoth.tools.errors import QuothError, ToolError
 from quoth.tools.lisp.reader import read_all
+from quoth.tools.registry.values import plain
 
 # Places in a user's code: whether a file is theirs, and the file and line of a function or an error.
 #
@@ -45,6 +47,18 @@ def place_of_function(function: Callable[..., Any] | None) -> str:
         function = function.func
     code = getattr(inspect.unwrap(function), "__code__", None) if function else None
     return _place(code.co_filename, code.co_firstlineno) if code else ""
+
+
+def within_partials(function: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The function within partials, and the arguments that these fill, by name."""
+    filled: dict[str, Any] = {}
+    while isinstance(function, partial):
+        with contextlib.suppress(TypeError, ValueError):
+            given = inspect.signature(function.func).bind_partial(*function.args)
+            filled = {**given.arguments, **filled}
+        filled = {**function.keywords, **filled}
+        function = function.func
+    return function, filled
 
 
 def place_of_error(error: BaseException) -> str:
@@ -108,6 +122,24 @@ def code_of(module: str) -> str:
         for path, data in found.items()
     )
     return sha256(repr(told).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def code_with_filled(code: str, function: Callable[..., Any]) -> str:
+    """A version of code with that of the arguments that partials fill: their data, or the names of their
+    types."""
+    _, filled = within_partials(inspect.unwrap(function, stop=lambda inner: isinstance(inner, partial)))
+    if not filled:
+        return code
+    data = {name: _data_or_name(value) for name, value in filled.items()}
+    return sha256(json.dumps([code, data], sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _data_or_name(value: Any) -> Any:
+    try:
+        return plain(value)
+    except ToolError:
+        kind = value if hasattr(value, "__qualname__") else type(value)
+        return {"name": f"{kind.__module__}.{kind.__qualname__}"}
 
 
 def local_files(start: Path) -> set[Path]:

@@ -17,7 +17,7 @@ from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import example_of
-from quoth.tools.registry.code_version import code_of, place_of_function
+from quoth.tools.registry.code_version import code_of, code_with_filled, own_code, place_of_function
 from quoth.tools.registry.parameters import CAMEL, Param, as_word, make_param
 from quoth.tools.registry.returns import Returns, declared_free_text, declared_returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
@@ -99,7 +99,7 @@ def define_tool(
         source=source,
         form=form,
         module=module,
-        code=_code_of(module),
+        code=_code_of(module, body),
         place="" if is_ours(module) else place_of_function(body),
         _guard=guard,
         _changes=changes,
@@ -119,7 +119,7 @@ def _param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         raise
 
 
-def _code_of(module: str) -> str:
+def _code_of(module: str, body: Callable[..., Any]) -> str:
     if is_ours(module):
         return ""
-    return code_of(module)
+    return code_with_filled(code_of(module) or own_code(module), body)

@@ -33,7 +33,7 @@ from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import CallForm, from_json, kebab
 from quoth.tools.registry.arguments import built
-from quoth.tools.registry.code_version import place_of_function
+from quoth.tools.registry.code_version import place_of_function, within_partials
 from quoth.tools.registry.define import OPTIONS, current_table, define_tool, registering_in
 from quoth.tools.registry.json_type import HINT, KNOWN
 from quoth.tools.registry.param_types import UNIONS, unwrapped
@@ -250,7 +250,7 @@ def _made(
 ) -> CognitiveTool:
     """The tool of a function, in no table. Raises DefinitionError in the words of Python."""
     given = dict(options)
-    inner, filled = _inner(function)
+    inner, filled = within_partials(function)
     with _in_words_of_python(inner):
         name = kebab(str(given.pop("name", None) or _name_of(inner)))
         said = read_docstring(inspect.getdoc(inner) or "")
@@ -292,18 +292,6 @@ def _in_words_of_python(function: Callable[..., Any]) -> Iterator[None]:
         if place := place_of_function(function):
             told.add_note(f"The function is defined at {place}.")
         raise told from None
-
-
-def _inner(function: Callable[..., Any]) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The function within partials, and the keywords that these fill."""
-    filled: dict[str, Any] = {}
-    while isinstance(function, functools.partial):
-        with contextlib.suppress(TypeError, ValueError):
-            given = inspect.signature(function.func).bind_partial(*function.args)
-            filled = {**given.arguments, **filled}
-        filled = {**function.keywords, **filled}
-        function = function.func
-    return function, filled
 
 
 def _name_of(function: Callable[..., Any]) -> str:
@@ -551,7 +539,7 @@ def register(
     description = given.pop("description", None)
 
     def define(function: Callable[..., Any]) -> Any:
-        inner, filled = _inner(function)
+        inner, filled = within_partials(function)
         with _in_words_of_python(inner):
             said = read_docstring(inspect.getdoc(inner) or inspect.cleandoc(input_model.__doc__ or ""))
             returns = declared_returns(name, hints_of(name, inner).get("return", Any), said.returns)

@@ -170,6 +170,44 @@ def test_a_method_that_is_bound_can_be_decorated(table: ToolTable) -> None:
     assert tool_of(count) is table.get("count-it")
 
 
+class Clerk:
+    """What a partial may fill and JSON cannot write."""
+
+
+def test_the_version_of_a_partial_is_of_what_it_fills() -> None:
+    def version(*args: Any, **named: Any) -> str:
+        return tool_of(functools.partial(price, *args, **named)).version
+
+    fills = [
+        version(unit="CHF"), version(unit="USD"), version("fig"), version("pear"), version(unit=None),
+        version(unit=Clerk()), tool_of(functools.partial(price)).version,
+    ]  # fmt: skip
+    assert len({*fills}) == len(fills)
+    wrapped = functools.update_wrapper(functools.partial(price, unit="USD"), price)
+    assert tool_of(wrapped).version == version(unit="USD")
+    assert version(unit=Clerk()) == version(unit=Clerk())
+    assert version("fig") == version(fruit="fig")
+    assert tool_of(functools.partial(price)).version == tool_of(price).version
+    assert (
+        tool_of(functools.partial(price, unit="CHF")).outline
+        == tool_of(functools.partial(price, unit="USD")).outline
+    )
+
+    class Asked(StrictModel):
+        text: str
+
+    def asked(given: Asked, mark: str) -> str:
+        """Ask."""
+        return given.text + mark
+
+    made = []
+    for mark in "?!":
+        registry = Registry()
+        registry.register("ask-it", Asked)(functools.partial(asked, mark=mark))
+        made.append(registry.table.get("ask-it").version)
+    assert made[0] != made[1]
+
+
 def test_a_partial_keeps_the_options_and_fills_the_guard_too() -> None:
     def judge(fruit: str, unit: str) -> Any:
         return deny("no francs") if unit == "CHF" else True
