@@ -124,6 +124,7 @@ if TYPE_CHECKING:
     from quoth.tools.call.workspace import Workspace as Workspace
     from quoth.tools.catalog.connection import RedisUrl as RedisUrl
     from quoth.tools.catalog.remote_table import LiveCatalog as LiveCatalog
+    from quoth.tools.catalog.remote_table import RemoteToolRegistry as RemoteToolRegistry
     from quoth.tools.consent.requests import Decision as Decision
     from quoth.tools.consent.requests import Person as Person
     from quoth.tools.consent.requests import Request as Request
@@ -218,7 +219,7 @@ _HOMES = {
     "Search Services SharedBlocks SourceManager Team WebSearch",
     "tools.call.workspace": "Workspace",
     "tools.catalog.connection": "RedisUrl",
-    "tools.catalog.remote_table": "LiveCatalog",
+    "tools.catalog.remote_table": "LiveCatalog RemoteToolRegistry",
     "tools.consent.requests": "Decision Person Request",
     "tools.door.door": "Door",
     "tools.errors": "BusyError DefinitionError DuplicateToolError InvalidCallError QuothError Status "

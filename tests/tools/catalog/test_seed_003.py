@@ -9,7 +9,8 @@ import pytest
 from far_tools import FarTools, fruit
 from words import gateway
 
-from quoth.tools.catalog import RemoteToolRegistry, load_catalog, openai_tool_dict
+from quoth import RemoteToolRegistry
+from quoth.tools.catalog import load_catalog, openai_tool_dict
 from quoth.tools.catalog.connection import connected
 from quoth.tools.errors import UsageError
 
