@@ -112,7 +112,9 @@ class Progress:
         self._told = ""  # why a request waits, said last
         self._ran = False  # whether a program has written since the last call
         self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
-        self._depths: dict[str, int] = {}  # of the calls that run: 0 for one of a reply, 1 for one in that
+        self._depths: dict[
+            str, int
+        ] = {}  # of the calls that run: 0 for one of a reply, 1 for one in that, < 0: not shown
         self._made: dict[str, int] = {}  # the number of calls that each of them has made
         self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
         self._open: dict[
@@ -127,12 +129,7 @@ class Progress:
         if kind == "output":
             self._run(str(data))
             return
-        if kind in ("call", "result") and event.parent and event.parent not in self._depths:
-            # Calls of a program that was not shown, as that of a person, are not shown either.
-            if path and kind == "call":  # a step of a flight; a sub-agent that it starts is shown
-                self._depths[event.call] = -1
-            elif path:
-                self._depths.pop(event.call, None)
+        if kind in ("call", "result") and event.parent and self._unseen(event):
             return
         self._asked = self._asked and kind in ("turn", "text", "said", "thought")
         if kind not in ("turn", "text", "said", "thought"):
@@ -175,6 +172,17 @@ class Progress:
             self._line("!", "yellow", str(data))
         elif kind == "end" and isinstance(data, Reply) and data.status != "done":
             self._line("■", "yellow", f"{data.status}: {data.said}")
+
+    def _unseen(self, event: AgentEvent) -> bool:
+        """Whether a program that is not shown, such as a person's or that of a step, has made this call. A
+        sub-agent that such a call starts is shown: its path is longer."""
+        mark = -1 - len(event.path)
+        unseen = self._depths.get(event.parent, mark) == mark
+        if unseen and event.kind == "call":
+            self._depths[event.call] = mark
+        elif unseen:
+            self._depths.pop(event.call, None)
+        return unseen
 
     def _inside(self, event: AgentEvent) -> None:
         """Print a call that a program or a tool made, below that one, and its result if it is not ok."""

@@ -124,3 +124,13 @@ async def test_progress_shows_no_calls_of_the_forms_of_a_flight(tmp_path: Path) 
     async with agent:
         await agent.fly(tmp_path / "plan.org")
     assert "look" not in out.getvalue()
+
+
+async def test_progress_shows_the_sub_agent_of_a_program_that_is_not_shown(tmp_path: Path) -> None:
+    out = io.StringIO()
+    agent, _, _ = opened(tmp_path, '(look "a")', "Seen.", on_event=Progress(out, color=False))
+    async with agent:
+        await agent.eval('(cognitive-loop "Look." :tools ["look"])')
+    lines = [line.strip() for line in out.getvalue().splitlines()]
+    assert lines[:2] == ["▷ Look.", '→ (look "a")']
+    assert lines[2].startswith("← ok")
