@@ -1,7 +1,7 @@
-"""The model side: sends conversations, reads calls in replies. Knows the tool table, not the loop."""
+"""The model side: sends conversations to models, and reads the calls in their replies."""
 
-if __name__ != "quoth.neuro":  # else there would be two tables of tools
-    raise ImportError(f"{__name__} is a part of quoth: write quoth.neuro in place of neuro.")
+if __name__ != "quoth.neuro":  # a second import would make a second table of tools
+    raise ImportError(f"{__name__} is a part of quoth: import quoth.neuro, not neuro.")
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def prompt_block(table: "ToolTable") -> str:
-    """What a model is told of the tools that have a response tag (seed 000)."""
+    """The prompt about the tools that have a response tag (seed 000)."""
     from quoth.neuro.prompt.belt import belt
 
     return belt(table, "tags")

@@ -1,5 +1,5 @@
-"think: show the model its tools and the conversation so far, and read the calls in its reply.
-Must not know the door: it runs nothing. Belt first, then the task, then history, append-only."
+"think: show the model its tools and the conversation so far, and read the calls in its reply. It runs nothing.
+Tool list first, then the task, then history, append-only."
 
 (import
   dataclasses [dataclass replace]
@@ -9,13 +9,13 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
   quoth.neuro.prompt.dialects [CALL-FORM Dialect refusal-note sound-calls without-tools]
   quoth.neuro.reading.reply [Reading])
 
-;; * What the model is told
+;; * The prompt
 
 (setv RULES CALL-FORM.rules)
 
 (defclass [(dataclass :frozen True)] Thought []
-  "A reply: its text, the calls, text and faults read from it, and the tokens it cost. `dialect` is the one of
-  the request; when the server refused native tools it is a new one, and `note` tells the user so."
+  "A reply: its text, the calls, words and faults in it, and its token usage. `dialect` is the dialect of the
+  request; if the server refused native tools it is a new one, and `note` is a message about it for the user."
   #^ str text
   #^ Reading reading
   #^ Usage usage
@@ -27,8 +27,8 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 
 (defn begin-conversation [table * [dialect CALL-FORM] [search False] [view None] [rules None]
                           [instructions ""] [surroundings ""]]
-  "A conversation that opens with the belt, if there is one, the SURROUNDINGS as data, and INSTRUCTIONS, which
-  have the last word; the task and all that follows is appended."
+  "A conversation that begins with the tool list (if there is one), the SURROUNDINGS as data, and INSTRUCTIONS
+  last. The task and later messages are appended."
   (setv messages (Messages)
         belt (.opening dialect table :search search :view view :rules rules)
         opening (.join "\n\n" (filter None [belt surroundings instructions])))
@@ -48,23 +48,24 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
                     #** native)))
 
 (defn json-rule [schema]
-  "The rule of the grammar for JSON of the schema's type."
+  "The name of the grammar's rule for JSON of the schema's type."
   (.get {"object" "jdict"  "array" "jlist"} (.get schema "type") "jvalue"))
 
 (defn fall-back [messages dialect table search reason]
-  "Go on in text: add a message that says how calls are written. The new dialect, and a note for the user."
+  "Continue in text: add a message that explains how to write calls. Returns the new dialect and a note for the
+  user."
   (setv note (refusal-note dialect reason)
         dialect (without-tools dialect))
-  ; Joined to what the server has refused: the text is written anew anyway.
+  ; It is joined to the refused messages: their text is written again anyway.
   (.add messages {"role" "user"  "content" (.opening dialect table :search search)})
   #(dialect note))
 
 (defn :async ask-in [messages backend table dialect * must-act must-answer without lead max-tokens on-text
                      options schema]
-  "The model's completion in a dialect, which the server sees to as far as it can."
+  "The model's completion in a dialect, which the server enforces if it can."
   (setv tools (.tools dialect table backend.tool-view)
         calls-in-text (and table.shown (not must-answer) (is tools None))
-        ; OpenAI takes no schema but that of an object.
+        ; OpenAI accepts only the schema of an object.
         by-schema (and schema (not calls-in-text)
                        (or backend.takes-grammar (= (.get schema "type") "object"))))
   (await (ask-neuro messages backend
@@ -85,15 +86,15 @@ Must not know the door: it runs nothing. Belt first, then the task, then history
 (defn :async think [messages backend table * [dialect CALL-FORM] [search False] [must-act False]
                     [must-answer False] [without #()] [lead ""] [max-tokens 1024] [on-text None]
                     [options None] [schema None]]
-  "One turn of the model over MESSAGES, which grow by its reply.
+  "One turn of the model over MESSAGES. Appends its reply to them.
 
   MUST-ACT forbids an answer without a call, unless it begins with LEAD, if that is given; MUST-ANSWER forbids
-  calls, and WITHOUT names tools it may not use now. A grammar enforces all of them, native tools the first
-  and the third; any other backend has them only as words in the messages. A server that refuses native tools
+  calls, and WITHOUT names tools that it may not use now. A grammar enforces all of them, native tools the first
+  and the third; with any other backend they are only words in the messages. A server that refuses native tools
   is asked again in text, after a message with the rules.
 
-  SCHEMA is the JSON Schema of an answer. The server sees to it where no call can stand in the same text; a
-  grammar for both only sees to it that an answer is JSON."
+  SCHEMA is the JSON Schema of an answer. The server enforces it if the text cannot contain calls; a grammar for
+  calls and answers only enforces that an answer is JSON."
   (setv note ""
         ask (partial ask-in messages backend table :must-act must-act :must-answer must-answer
                      :without without :lead lead :max-tokens max-tokens :on-text on-text

@@ -173,9 +173,7 @@ async def make_room(run: Run) -> bool:
         done = Compaction(done.kind, spare, done.replaced or cleared, before, gauge.tokens(spare), done.text)
     if done.messages is not run.messages and done.replaced:
         _replace(run, done)
-    roomier = getattr(
-        run.backend, "roomier", False
-    )  # the request is refused, and the cascade moves to that model
+    roomier = getattr(run.backend, "roomier", False)  # then a refusal moves the cascade to that model
     if gauge.tokens(run.messages) > most and gauge.window.known and not roomier:
         raise ModelError(_no_room(run, gauge))
     return done.replaced > 0

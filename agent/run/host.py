@@ -108,9 +108,7 @@ class SessionHost:
         self.door: Door = begins.door  # the door to its tools
         self.models: Models = begins.models
         self.limits: RunLimits = begins.limits
-        self.settings: Mapping[str, Any] = (
-            begins.settings
-        )  # the settings in its opening; replaced, never changed
+        self.settings: Mapping[str, Any] = begins.settings  # kept in its opening; replaced, never changed
         self.catalog: BeltCatalog = (
             BeltCatalog(self.listed(), parts.embedder) if like is None else like.catalog
         )

@@ -138,9 +138,7 @@ def _is_same(one: CallRecord, other: CallRecord) -> bool:
         one.form.digest == other.form.digest
         and a.status == b.status
         and a.value == b.value
-        and (
-            a.ok or a.message == b.message
-        )  # the message of an ok call may differ: it may give the number of calls left
+        and (a.ok or a.message == b.message)  # an ok message may contain the number of calls left
     )
 
 

@@ -287,9 +287,7 @@ class Session:
         """The messages of an ended run and of the runs that it continued, in order; up to event ``until`` if
         that is given."""
         parts = [self._said(run, until)]
-        while not any(
-            place == 0 for place, _ in parts[-1]
-        ):  # its beginning, or its new beginning after compaction
+        while not any(place == 0 for place, _ in parts[-1]):  # its beginning, or that after compaction
             run, until = self._before(run)
             if not run:
                 break
@@ -375,9 +373,7 @@ class Session:
                 said.append((data["from"], [_message(m) for m in data["messages"]]))
             elif event.kind == "reply" and event.parent in requests and "raised" not in data:
                 said.append((None, [_assistant(data)]))
-        if end is not None and "messages" in (
-            data := end.data
-        ):  # an unanswered request may have recorded them
+        if end is not None and "messages" in (data := end.data):  # or an unanswered request has them
             said.append((data["from"], [_message(m) for m in data["messages"]]))
         return said
 

@@ -1,8 +1,7 @@
 """Reads the replies of model servers within bounds: the events of a stream, the pieces of native calls, which
-gateways repeat, renumber or rename, and the thoughts beside a reply.
+gateways repeat, renumber or rename, and the thoughts in separate fields.
 
-Knows shapes of replies, not how a request is sent; it reads no thought, and arguments only to see where they
-end.
+Thoughts are not parsed, and arguments only to find their end.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from quoth.tools.call.redaction import SENT
 from quoth.tools.storage.lean_httpx import httpx, inflated
 
 LONGEST = 8_000_000  # bytes of a reply, decompressed
-# Around each few characters of a stream stand some hundred bytes that are no part of the reply; what is
-# longer counts. So many events have more words than any model says at once, and hold no more memory.
+# An event of a stream adds some hundred bytes around a few characters of the reply; only longer events count
+# as bytes. This many events contain more words than any reply, and need no more memory.
 AROUND = 400
 MOST_EVENTS = 150_000
-# A server counts tokens and sends pieces: one for a token, or for several, and now and then an empty one.
+# A server counts tokens and sends pieces: one for each token or for several, and sometimes an empty one.
 MULTIPLE = 4
-FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")  # with which a line of an event begins
-LONGEST_FIELD = 6  # bytes of them
-THOUGHTS = 20_000  # events without text beyond that: not every server counts thoughts
+FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")  # the beginnings of an event's lines
+LONGEST_FIELD = 6  # in bytes
+THOUGHTS = 20_000  # further events without text, because some servers do not count thoughts
 
 
 class TooLongError(Exception):
@@ -39,7 +38,7 @@ class TooLongError(Exception):
 
 @dataclass
 class PartialReply:
-    """What has been received of a reply so far."""
+    """The received part of a reply."""
 
     pieces: list[str] = field(default_factory=list)
     calls: list[NativeCall] = field(default_factory=list)
@@ -53,16 +52,16 @@ class PartialReply:
         return sum(map(len, [*self.pieces, *(call["arguments"] for call in self.calls)]))
 
     def completion(self, turn: int, start: float, note: str, adapted: Mapping[str, Any]) -> Completion:
-        """The finished Completion, without the keys that this process has sent. A call without an id of its
-        own gets one with the number ``turn`` in it; ``start`` is the monotonic time of the request, and how
-        that was ``adapted`` is kept. A refusal has words alone, and so has a reply whose calls the server
-        could not read."""
+        """The finished Completion, without the keys that this process has sent. A call without an id gets one
+        that contains the number ``turn``; ``start`` is the monotonic time of the request, and ``adapted`` its
+        adaptations, which are kept. A refusal has only words, and so has a reply whose calls the server could
+        not read."""
         if self.finish in ("refused", "malformed"):
             self.calls, self.kept = [], None
         taken: set[str] = set()
         for place, call in enumerate(self.calls):
             call["name"] = sendable(call["name"])
-            if not call["id"] or call["id"] in taken:  # each needs one of its own; not every server gives it
+            if not call["id"] or call["id"] in taken:  # each call needs its own id; some servers send none
                 call["id"] = f"call_{turn}_{place}"
             taken.add(call["id"])
         usage = replace(self.usage, seconds=time.monotonic() - start)
@@ -83,8 +82,8 @@ def _bare_call(call: NativeCall) -> NativeCall:
 
 @dataclass
 class Bound:
-    """Whether a stream continues although its server was told to end after ``limit`` tokens, of which
-    ``words`` were for the reply itself."""
+    """Detects a stream that continues after its requested maximum of ``limit`` tokens, of which ``words``
+    were for the reply itself."""
 
     words: float
     limit: float
@@ -92,7 +91,7 @@ class Bound:
     _events: int = 0
 
     def is_passed(self, piece: str) -> bool:
-        """Count an event that added a piece of text, or none."""
+        """Count an event with a piece of text, or with none."""
         self._events += 1
         self._texts += bool(piece)
         return self._texts >= self.words * MULTIPLE or self._events >= self.limit * MULTIPLE + THOUGHTS
@@ -104,7 +103,7 @@ class Stream(Protocol):
     done: bool
 
     def hear(self, data: str) -> str:
-        """Take the data of one event and return the text that it adds."""
+        """Add the data of one event. Returns the text in it."""
         ...
 
     def end(self) -> PartialReply:
@@ -113,7 +112,7 @@ class Stream(Protocol):
 
 
 class Body:
-    """The body of a reply, decompressed. Raises TooLongError where it is too long."""
+    """The body of a reply, decompressed. Raises TooLongError."""
 
     def __init__(self, response: httpx.Response) -> None:
         assert isinstance(response.stream, httpx.AsyncByteStream)
@@ -122,7 +121,7 @@ class Body:
         self._begin = b""
 
     async def is_stream(self) -> bool:
-        """Whether it is a stream of events, by its first bytes; not every gateway sends the right content
+        """Whether it is a stream of events, by its first bytes, because some gateways send a wrong content
         type."""
         async for piece in self._rest:
             self._begin += piece
@@ -158,7 +157,7 @@ async def whole_of(response: httpx.Response | Body) -> bytes:
 
 
 async def events_of(body: Body) -> AsyncGenerator[str]:
-    """The data of each server-sent event. Raises TooLongError when one, or all together, are too long."""
+    """The data of each server-sent event. Raises TooLongError if one event, or their total, is too long."""
     rest, data = bytearray(), list[bytes]()
     since = counted = events = 0
     async with aclosing(body.pieces()) as inflated:
@@ -169,10 +168,10 @@ async def events_of(body: Body) -> AsyncGenerator[str]:
             if b"\n" not in piece and b"\r" not in piece:
                 continue
             lines = bytes(rest).splitlines(keepends=True)
-            # A line feed may follow the return that a piece ends with.
+            # After a piece that ends with a return, the next may begin with a line feed.
             rest = bytearray(b"" if lines[-1].endswith(b"\n") else lines.pop())
             if not events and lines:
-                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)  # a stream may begin with one
+                lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)  # a stream may begin with a byte order mark
             for line in map(bytes.strip, lines):
                 if line.startswith(b"data:"):
                     data.append(line[5:].lstrip())
@@ -183,17 +182,17 @@ async def events_of(body: Body) -> AsyncGenerator[str]:
                         raise TooLongError
                     data.clear()
                     yield event
-    if data and bytes(rest) in (b"", b"\r"):  # the last event; not every gateway ends it with an empty line
+    if data and bytes(rest) in (b"", b"\r"):  # the last event; some gateways omit the empty line after it
         yield b"\n".join(data).decode(errors="replace")
 
 
 _MARKS = re.compile(r"\\.|[\"{}\[\]]|\\\Z", re.DOTALL)
-_LEGACY = "function_call"  # the one call of a reply, before there were several
+_LEGACY = "function_call"  # the single call of a reply in the old format
 _decode = json.JSONDecoder().raw_decode
 
 
 class _Nesting:
-    """Whether the JSON value of which the pieces were fed is complete; each character is looked at once."""
+    """Whether the JSON value in the pieces is complete; reads each character once."""
 
     def __init__(self) -> None:
         self._depth, self._quoted, self._begun, self._cut = 0, False, False, ""
@@ -217,17 +216,17 @@ class _Nesting:
 
 @dataclass(eq=False)
 class _Call:
-    """The part of a call that was received so far."""
+    """The received part of a call."""
 
     id: str
     index: Any
     name: str = ""
     pieces: list[str] = field(default_factory=list)
-    signed: Any = None  # by Gemini, for the thoughts that led to it
+    signed: Any = None  # Gemini's signature, for the thoughts before it
     nesting: _Nesting = field(default_factory=_Nesting)
 
     def grow(self, name: str, arguments: str) -> None:
-        if self.name and name.startswith(self.name):  # repeated, or sent again with its next letters
+        if self.name and name.startswith(self.name):  # repeated, or repeated with further letters
             self.name = name
         else:
             self.name += name
@@ -240,7 +239,7 @@ class _Call:
         if piece.id and self.id and piece.id != self.id:
             begins = not self.pieces and is_object(piece.arguments)
             return piece.name == self.name and not self.nesting.whole and not begins
-        if not self.nesting.whole:  # its name may come in pieces, before the arguments
+        if not self.nesting.whole:  # its name may arrive in pieces, before the arguments
             named = piece.name == self.name or (not self.pieces and piece.index is not None)
             return named or (not self.pieces and bool(piece.id) and piece.id == self.id)
         if piece.name != self.name or (piece.index != self.index and piece.arguments):
@@ -283,14 +282,14 @@ class CallPieces:
         self._ids: dict[str, _Call] = {}
 
     def add(self, message: Any, *, whole: bool = False) -> None:
-        """Take the calls of a message, or with ``whole`` False the pieces in a part of one."""
+        """Add the calls of a message; with ``whole`` False, the pieces in a part of a message."""
         if not isinstance(message, dict):
             return
         given = message.get("tool_calls")
         given = given if isinstance(given, list) else []
         if not given and (not self._calls or _LEGACY in self._at):  # some servers send both
             given = [{"index": _LEGACY, "function": message.get(_LEGACY)}]
-        begun: set[_Call] = set()  # by this list, which names each call once
+        begun: set[_Call] = set()  # calls begun in this list, which names each once
         for piece in filter(None, map(_Piece.of, given)):
             call = None if whole else self._call_of(piece)
             if call is None or (call in begun and piece.name):
@@ -316,7 +315,7 @@ class CallPieces:
 
     @property
     def _real(self) -> list[_Call]:
-        """Those that have a name or arguments."""
+        """The calls that have a name or arguments."""
         return [call for call in self._calls if call.name.strip() or "".join(call.pieces).strip()]
 
     @property
@@ -337,8 +336,8 @@ def is_object(text: str) -> bool:
 
 
 def joined(pieces: Sequence[str]) -> str:
-    """The arguments in their pieces. Some gateways send ``{}`` before or behind them, or all of them again;
-    where more than one reading is left, the text stays as it came."""
+    """The arguments joined from their pieces. Some gateways send ``{}`` before or after them, or repeat them.
+    If several readings are possible, the text is not changed."""
     text = "".join(pieces)
     if is_object(text):
         return text
@@ -357,17 +356,17 @@ def joined(pieces: Sequence[str]) -> str:
         return next(iter(found), "{}" if place else "")
     grown = [piece for piece in pieces if piece]
     if is_object(grown[-1]) and all(map(str.startswith, grown[1:], grown)):
-        return grown[-1]  # each piece repeats those before it
+        return grown[-1]  # each piece repeats the earlier ones
     return text
 
 
-TEXTS = ("reasoning_content", "reasoning")  # the fields for thoughts in words, as servers spell them
+TEXTS = ("reasoning_content", "reasoning")  # the fields for thoughts in words
 DETAILS = "reasoning_details"
-_GROWING = {"reasoning.text": "text", "reasoning.summary": "summary"}  # details that come in pieces
+_GROWING = {"reasoning.text": "text", "reasoning.summary": "summary"}  # details that arrive in pieces
 
 
 def reasoning_in(kept: Mapping[str, Any] | None) -> str:
-    """The words of the thoughts that came beside a reply, whoever's they are; empty where they are sealed."""
+    """The words of the thoughts of a reply, from any provider; empty if they are sealed."""
     pieces: list[Any] = []
     for owned in (kept or {}).values():
         parts = [owned, *owned.get(DETAILS, ())] if isinstance(owned, Mapping) else owned
@@ -379,8 +378,8 @@ def reasoning_in(kept: Mapping[str, Any] | None) -> str:
 
 
 class Thoughts:
-    """Collects the thoughts of one reply, from the whole message or from its pieces. ``field`` is the one
-    that goes back: DETAILS, or one of TEXTS for whichever of them comes; empty for none."""
+    """Collects the thoughts of one reply, from the whole message or from its pieces. ``field`` is the field
+    that is sent back: DETAILS, or one of TEXTS, which stands for any of them; empty for none."""
 
     def __init__(self, field: str) -> None:
         self._field = field
@@ -388,7 +387,7 @@ class Thoughts:
         self._details: list[Any] = []
 
     def add(self, message: Any) -> None:
-        """Take the thoughts of a message, or of a piece of one."""
+        """Add the thoughts of a message, or of a piece of one."""
         if not isinstance(message, dict) or not self._field:
             return
         if self._field == DETAILS:
@@ -412,7 +411,7 @@ class Thoughts:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The fields that go back with the reply; empty where there are none."""
+        """The fields that are sent back with the reply; empty if there are none."""
         if self._details:
             return {DETAILS: self._details}
         return {name: "".join(texts) for name, texts in list(self._texts.items())[:1]}

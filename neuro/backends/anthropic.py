@@ -1,7 +1,4 @@
-"""Anthropic's Messages API over httpx.
-
-Must not know tools, forms or the loop; native tools and calls pass through it as JSON.
-"""
+"""Anthropic's Messages API over httpx. Native tools and calls pass through it as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ from quoth.neuro.backends.wire import as_object
 from quoth.neuro.backends.wordings import ending_of, says
 
 VERSION = "2023-06-01"
-THINKING = 8192  # tokens beyond the reply: newer models think unasked, and their limit counts thoughts too
+THINKING = 8192  # additional tokens: newer models always think, and their limit includes thoughts
 CACHED = {"type": "ephemeral"}
 
 
@@ -50,7 +47,7 @@ class AnthropicBackend(HttpBackend):
             api_key,
             name or f"anthropic:{model}",
             key_variable=key_variable,
-            # No temperature: newer models refuse it.
+            # No temperature, because newer models refuse it.
             options={"cache_control": CACHED, **(extra or {})},
             **more,
         )
@@ -81,7 +78,7 @@ class AnthropicBackend(HttpBackend):
         return {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
 
     def _adapt(self, error: dict[str, Any], request: ModelRequest) -> bool:
-        """Leave out thoughts that the server cannot use, from now on."""
+        """From now on, leave out thoughts that the server cannot use."""
         return says(error, "bad-signature") and self._rewrite(request, error, thoughts=False)
 
     def _whole(self, reply: dict[str, Any]) -> PartialReply:
@@ -97,13 +94,13 @@ class AnthropicBackend(HttpBackend):
 
 
 class _MessagesStream:
-    """Collects content blocks, which begin, grow by deltas and end, each at its index."""
+    """Collects content blocks. Each begins, grows by deltas and ends at its index."""
 
     def __init__(self, backend: AnthropicBackend) -> None:
         self.done = False
         self._backend = backend
         self._blocks: dict[int, dict[str, Any]] = {}
-        self._pieces: dict[tuple[int, str], list[str]] = {}  # of what grows, by block and key
+        self._pieces: dict[tuple[int, str], list[str]] = {}  # of growing values, by block and key
         self._used: dict[str, Any] = {}
         self._finish: str | None = None
         self._ended: dict[str, Any] = {}
@@ -152,7 +149,8 @@ class _MessagesStream:
 def _answer(
     blocks: Mapping[int, dict[str, Any]], inputs: Mapping[int, str], finish: str | None, used: Any, owner: str
 ) -> PartialReply:
-    """The Answer in the content blocks, by index; ``inputs`` are arguments that came in pieces, as text."""
+    """The answer in the content blocks, by index; ``inputs`` are arguments that arrived in pieces, as
+    text."""
     answer = PartialReply(finish=finish, usage=_usage(used))
     whole = []
     for index, block in sorted(blocks.items()):
@@ -164,14 +162,14 @@ def _answer(
             block = {**block, "input": as_object(arguments)}
         answer.pieces.append(_text(block))
         whole.append(block)
-    # Thoughts are signed, and must come back as they were with the calls they led to.
+    # Thoughts are signed, and must be sent back unchanged with the calls after them.
     if any(block.get("type") not in ("text", "tool_use") for block in whole):
         answer.kept = {owner: [block for block in whole if _text(block).strip() or "text" not in block]}
     return answer
 
 
 def _explained(answer: PartialReply, ended: Mapping[str, Any]) -> PartialReply:
-    """The answer; a refusal without words says what the provider says of it."""
+    """The answer; a refusal without words gets the provider's explanation."""
     if answer.finish == "refused" and not "".join(answer.pieces).strip():
         answer.pieces = [str(_dict(ended.get("stop_details")).get("explanation") or "")]
     return answer
@@ -179,7 +177,7 @@ def _explained(answer: PartialReply, ended: Mapping[str, Any]) -> PartialReply:
 
 @lru_cache(maxsize=8)
 def _system_json(system: str) -> bytes:
-    """The system message as it is sent, written once."""
+    """The JSON of the system message, cached."""
     return to_json([{"type": "text", "text": system, "cache_control": CACHED}])
 
 
@@ -197,7 +195,8 @@ def _finish(reason: Any) -> str:
 
 
 def _usage(usage: Any) -> Usage:
-    """Anthropic counts what it read from its cache, or wrote there, beside the rest of the input."""
+    """The usage; Anthropic counts tokens read from and written to its cache separately from the other
+    input."""
     cached = count_in(usage, "cache_read_input_tokens")
     written = count_in(usage, "cache_creation_input_tokens")
     details = usage.get("output_tokens_details") if isinstance(usage, dict) else None

@@ -1,7 +1,7 @@
-"""What a model backend is: messages in, one completion out; how many tokens it can read, and when its server
-is left alone.
+"""The interface of a model backend (messages in, one completion out), the size of its context window, and
+circuit breakers for its server.
 
-Knows nothing of tools, forms or the loop; a backend only carries text, and native calls unchanged.
+A backend only carries text, and native calls unchanged.
 """
 
 from __future__ import annotations
@@ -19,16 +19,15 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from quoth.neuro.backends.messages import ADAPTED, Message, Messages, NativeCall, to_json
 from quoth.tools.errors import QuothError, UsageError
 
-# What kept a model from answering, as far as another one might answer in its place: there is no way to it, it
-# is slow, it limits requests, it waits for its bill to be paid, it refuses the key, it fails, or what came is
-# no answer of a model.
+# Failures after which another model might answer: the model cannot be reached, is slow, limits requests,
+# wants to be paid, refuses the key, fails, or its server sent something that is not an answer of a model.
 Why = Literal["", "down", "slow", "limited", "bill", "key", "failed", "garbage"]
 
 
 class ModelError(QuothError):
-    """The model could not answer; the text says why and what to do. ``why`` is empty where the request itself
-    was at fault. ``begun`` says that the model may have written a reply, which then has to be paid.
-    ``ends_with`` is the reason of a run that it ends (agent/reply.py), where that is not ``failed``."""
+    """The model could not answer; the text says why and what to do. ``why`` is empty if the request itself
+    was at fault. ``begun``: the model may have written a reply, which then costs tokens. ``ends_with`` is the
+    reason of a run that it ends (agent/reply.py), if that is not ``failed``."""
 
     ends_with: str | None = None
 
@@ -39,8 +38,8 @@ class ModelError(QuothError):
 
 
 class MovedError(ModelError):
-    """A model did not answer, and a cascade has gone on to its next one: the request is to be made anew, for
-    the name, tools and window that the backend has now. ``place`` is that of the model in the list."""
+    """A model did not answer, and a cascade has moved to its next one: make the request again, for the
+    current name, tools and window of the backend. ``place`` is the index of that model in the list."""
 
     def __init__(self, sentence: str, place: int = 0, *, begun: bool = False) -> None:
         super().__init__(sentence, begun=begun)
@@ -56,12 +55,12 @@ class ToolsRefusedError(ModelError):
 
 
 class RequestRefusedError(ModelError):
-    """The server refused the request in words that are not known; a long request may be too long for it."""
+    """The server refused the request for an unknown reason; a long request may be too long for it."""
 
 
 class ContextFullError(ModelError):
-    """The request is longer than the model's context window; ``window`` is its size in tokens, 0 when the
-    server does not say."""
+    """The request is longer than the model's context window; ``window`` is its size in tokens, 0 if
+    unknown."""
 
     def __init__(self, sentence: str, window: int = 0) -> None:
         super().__init__(sentence)
@@ -70,9 +69,8 @@ class ContextFullError(ModelError):
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens billed for one completion (0 when the server does not say) and wall seconds. Those read from a
-    cache and those written to one are among those of the input, those of reasoning among those of the
-    output."""
+    """Tokens billed for one completion (0 if the server does not report them) and wall seconds. Input tokens
+    include those read from and written to a cache; output tokens include those of reasoning."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -93,12 +91,12 @@ class Usage:
 @dataclass(frozen=True)
 class Completion:
     """One reply. ``finish`` is ``stop`` (complete), ``length`` (cut at ``max_tokens``), ``refused`` (the
-    model will not do it; ``text`` is what it says of that) or ``malformed`` (its server could not read its
-    calls, and left them out).
+    model refused; ``text`` is its explanation) or ``malformed`` (its server could not read its calls, and
+    left them out).
 
-    ``calls`` are the native calls, in order; ``kept`` is what later requests need of this reply: data of the
-    provider that must be sent back, and how requests to its server are adapted; ``note`` tells the user how
-    the request was changed for this server.
+    ``calls`` are the native calls, in order. ``kept`` is the part of the reply that later requests need: data
+    of the provider that must be sent back, and the adaptations to its server. ``note`` is a message for the
+    user about changes of the request for this server.
     """
 
     text: str
@@ -114,11 +112,15 @@ ToolChoice = Literal["auto", "required", "none"]
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What one request wants beyond the conversation. ``temperature`` is that of sampling (None: the
-    backend's own); ``schema`` is the JSON Schema that an answer without calls has to follow; ``seconds``
-    bounds the reply with all its tries; ``on_wait`` is told how many seconds a backend waits before it tries
-    again, and why; a pause longer than ``patience`` is not waited for; ``most_tokens`` bounds a reply
-    together with its thoughts. A backend ignores what it cannot do."""
+    """The options of one request besides the conversation. A backend ignores options that it does not
+    support.
+
+    ``temperature``: the sampling temperature (None: the backend's).
+    ``schema``: the JSON Schema of an answer without calls.
+    ``seconds``: maximum time of the reply, including all retries.
+    ``on_wait``: called with the seconds until a retry, and the reason.
+    ``patience``: maximum seconds of one wait; a longer one fails instead.
+    ``most_tokens``: maximum number of tokens of a reply including its thoughts."""
 
     temperature: float | None = None
     schema: Mapping[str, Any] | None = None
@@ -132,7 +134,7 @@ NO_OPTIONS = RequestOptions()
 
 
 class PlainBackend(Protocol):
-    """The least that a caller's own model must have; ``as_backend`` makes a Backend of it.
+    """The minimum interface of a caller's own model; ``as_backend`` makes a Backend of it.
 
     ``name`` is the spec by which a person chooses it (``openai:gpt-5``, ``local``, …); ``takes_grammar`` says
     whether it obeys ``grammar`` (GBNF)."""
@@ -156,17 +158,17 @@ class PlainBackend(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Free what the backend holds. May be called twice."""
+        """Free the resources of the backend. May be called twice."""
         ...
 
 
 @runtime_checkable
 class Backend(PlainBackend, Protocol):
-    """A model as the loop sees it: a real one, or one whose replies are read from a transcript.
+    """A model as the loop sees it: a real one, or one with replies from a transcript.
 
-    ``tool_view`` names the view of the belt in which it takes native tools; it is empty for a model that
-    takes none, and once its server has refused them. ``context`` is the size of its context window in tokens,
-    None if it does not say."""
+    ``tool_view`` names the view of the tool list in which it takes native tools; it is empty if the model
+    takes none, or its server has refused them. ``context`` is the size of its context window in tokens, None
+    if unknown."""
 
     @property
     def tool_view(self) -> str: ...
@@ -186,29 +188,29 @@ class Backend(PlainBackend, Protocol):
         options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
         """As for PlainBackend; ``tools`` is the JSON array of the tools in ``tool_view``. Raises
-        ToolsRefusedError when the server does not accept them."""
+        ToolsRefusedError if the server does not accept them."""
         ...
 
 
 def takes_images(backend: PlainBackend) -> bool:
-    """Whether messages to this model may hold images; a caller's own says so by ``takes_images``."""
+    """Whether messages to this model may contain images; a caller's own model may define ``takes_images``."""
     return bool(getattr(backend, "takes_images", False))
 
 
 def as_backend(given: PlainBackend) -> Backend:
-    """A caller's own model as a Backend. Without ``tool_view`` it takes no native tools, without ``context``
-    the size of its context window is unknown; it need not take ``options``."""
+    """A caller's own model as a Backend. Without ``tool_view`` it takes no native tools; without ``context``
+    the size of its context window is unknown; it need not accept ``options``."""
     return given if isinstance(given, Backend) and takes_options(given) else _Adapted(given)
 
 
 def takes_options(given: PlainBackend) -> bool:
-    """Whether a model of a caller's own can be told the options of a request."""
+    """Whether a caller's own model accepts the options of a request."""
     taken = inspect.signature(given.complete).parameters
     return "options" in taken or any(one.kind is one.VAR_KEYWORD for one in taken.values())
 
 
 class _Adapted:
-    """A PlainBackend, and as much of a Backend as it has."""
+    """A PlainBackend with the methods of a Backend; missing ones get defaults."""
 
     def __init__(self, given: PlainBackend) -> None:
         self._given = given
@@ -248,33 +250,32 @@ class _Adapted:
 
 # The size of a model's context window in tokens, and an estimate of the tokens that a request takes.
 #
-# Knows names of models; no tokenizer, no tool, no loop.
-# Estimates depend only on the messages and on what the server said, so a replayed run gets the same ones.
+# Estimates depend only on the messages and the reports of the server, so a replayed run gets the same ones.
 
 
-UNKNOWN = 32_768  # tokens, for a model nobody knows anything of
-LONGEST_REPLY = 16_384  # tokens; a model that gives fewer at once says so, and is asked for those
-EMBEDDED_REPLY = 2_048  # a small model may repeat itself for ever
+UNKNOWN = 32_768  # tokens, for an unknown model
+LONGEST_REPLY = 16_384  # tokens; a model with a smaller limit reports it, and is then asked for that
+EMBEDDED_REPLY = 2_048  # tokens; a small model may repeat itself forever
 
 
 class Window(NamedTuple):
-    """How many tokens a request and its reply may take together. ``known`` is false for a guess; only a known
-    window may end a run."""
+    """The maximum number of tokens of a request and its reply together. ``known`` is false for a guess; only
+    a known window may end a run."""
 
     tokens: int
     known: bool = True
 
 
-_ANY = r"[\w-]+:(.*/)?"  # at whatever provider: openai:gpt-5, openrouter:openai/gpt-5
-# What the makers say, by the name a model was chosen by; the first that matches. A server of one's own may be
-# set to less or to more.
+_ANY = r"[\w-]+:(.*/)?"  # at any provider: openai:gpt-5, openrouter:openai/gpt-5
+# The makers' numbers by the model's name in its spec; the first match counts. A user's own server may be set
+# to less or more.
 FAMILIES: tuple[tuple[str, Window], ...] = (
-    # Both read so much unless told otherwise, and may drop the beginning of the rest without a word.
+    # The default of both; they may drop the beginning of a longer request silently.
     (r"(ollama|lmstudio):", Window(4_096, known=False)),
     (r"(llamacpp|scripted|vllm):", Window(UNKNOWN, known=False)),
     (rf"anthropic:|{_ANY}claude-", Window(200_000)),
     (rf"{_ANY}gpt-5.*-chat", Window(128_000)),
-    (rf"{_ANY}gpt-5", Window(272_000)),  # of the 400,000 the rest is for the reply
+    (rf"{_ANY}gpt-5", Window(272_000)),  # of 400,000; the rest is for the reply
     (rf"{_ANY}gpt-4\.1", Window(1_047_576)),
     (rf"{_ANY}((chatgpt-)?(gpt-)?4o|gpt-4-turbo)", Window(128_000)),
     (rf"{_ANY}gpt-4", Window(8_192)),
@@ -285,13 +286,13 @@ FAMILIES: tuple[tuple[str, Window], ...] = (
     (rf"{_ANY}gemini-", Window(1_000_000)),
     (rf"{_ANY}deepseek-(v[4-9]|flash)", Window(1_000_000)),
     (rf"{_ANY}kimi-k", Window(262_144)),
-    (r"(deepseek|groq|mistral|zai):", Window(131_072, known=False)),  # most of theirs
+    (r"(deepseek|groq|mistral|zai):", Window(131_072, known=False)),  # most of their models
 )
 
 
 def window_of(backend: Backend, given: int | None = None) -> Window:
-    """The window of a model: ``given`` by the user, else stated by the backend (its ``context``), else known
-    from its name, else a guess."""
+    """The window of a model: the first of ``given`` (by the user), the backend's ``context``, the table of
+    names, and a guess."""
     told = given or backend.context
     if isinstance(told, int) and told > 0:
         return Window(told)
@@ -300,22 +301,22 @@ def window_of(backend: Backend, given: int | None = None) -> Window:
 
 
 def longest_reply(name: str, window: Window) -> int:
-    """The tokens a reply may have: a quarter of the window, up to a limit that depends on the model."""
+    """The maximum number of tokens of a reply: a quarter of the window, up to a limit of the model."""
     embedded = re.match(r"local(-small)?(:|$)", name)
     return max(min(window.tokens // 4, EMBEDDED_REPLY if embedded else LONGEST_REPLY), 1)
 
 
-# How many tokens
+# Estimates of tokens
 
 
 def tokens_in(text: str | bytes) -> int:
     """An estimate of the tokens in a text, rather too high than too low: two for seven bytes. English needs
-    fewer, code about as many; a Chinese character has three bytes and takes about one token."""
+    fewer, code about the same; a Chinese character has three bytes and takes about one token."""
     size = len(text) if isinstance(text, bytes) or text.isascii() else len(text.encode("utf-8", "replace"))
     return -(-size * 2 // 7)
 
 
-IMAGE_TOKENS = 1600  # what the providers count for a large one, about
+IMAGE_TOKENS = 1600  # approximately the providers' count for a large image
 
 
 def message_tokens(message: Message) -> int:
@@ -328,7 +329,7 @@ def message_tokens(message: Message) -> int:
     for name, kept in message.get("kept", {}).items():
         if name == ADAPTED:
             continue
-        # A list is in place of the message, fields are beside it.
+        # A list replaces the message, fields are added to it.
         beside = said if isinstance(kept, dict) else 0
         said = max(said, beside + tokens_in(to_json(kept)))
     return 4 + said
@@ -340,9 +341,9 @@ class Gauge:
 
     def __init__(self, window: Window) -> None:
         self.window = window
-        self.beside = 0  # tokens that go beside the messages: the tools
-        self.tools: tuple[str, str] | None = None  # the dialect and the view of these
-        self._told, self._asked = 1, 1  # tokens the server told of, and those counted, of one request
+        self.beside = 0  # tokens besides the messages: the tools
+        self.tools: tuple[str, str] | None = None  # the dialect and the view of the tools
+        self._told, self._asked = 1, 1  # reported and estimated tokens of one request
         self._messages: Messages | None = None
         self._seen = self._counted = 0
 
@@ -355,7 +356,7 @@ class Gauge:
         return -(-counted * self._told // self._asked)
 
     def told(self, messages: Messages, asked: int, tokens: int) -> None:
-        """Learn that the server reported ``tokens`` for a request with the first ``asked`` of the messages. A
+        """Use the report of ``tokens`` by the server for a request with the first ``asked`` messages. A
         report of 0 is ignored, and an implausible one is limited."""
         counted = self._count(messages) - sum(
             message_tokens(messages[place]) for place in range(asked, len(messages))
@@ -364,8 +365,8 @@ class Gauge:
             self._told, self._asked = min(max(tokens, counted // 2), counted * 3), max(counted, 1)
 
     def refused(self, messages: Messages, window: int) -> None:
-        """Learn that the server refused a request as too long, for a window of ``window`` tokens if that is
-        not 0; correct the estimate or the window accordingly."""
+        """Correct the estimate or the window, because the server refused a request as too long; ``window`` is
+        the reported size in tokens, 0 if unknown."""
         counted = self._count(messages)
         if window:
             self.window = Window(window)
@@ -376,11 +377,11 @@ class Gauge:
 
     @property
     def counts(self) -> list[int]:
-        """What it has counted and was told so far, for ``go_on``."""
+        """Its counts and the server's reports so far, for ``go_on``."""
         return [self._told, self._asked, self._seen, self._counted]
 
     def go_on(self, messages: Messages, counts: list[int]) -> None:
-        """Go on with the ``counts`` of another gauge of the same messages."""
+        """Continue with the ``counts`` of another gauge of the same messages."""
         self._messages = messages
         self._told, self._asked, self._seen, self._counted = counts
 
@@ -393,36 +394,34 @@ class Gauge:
         return self._counted + self.beside
 
 
-# Circuit breakers: a server that keeps failing is left alone for a while, by all who ask it in this process.
-#
-# Knows addresses and times only; it sends nothing.
+# Circuit breakers: after repeated failures of a server, this process sends it no requests for a while.
 
 
-FAILURES = 5  # requests, each with all its tries, that open a breaker
-WITHIN = 60.0  # seconds, if no request was answered between them
-REST = 30.0  # seconds, after which one request tries again
-BROKEN = ("down", "slow", "failed")  # a server that limits requests or refuses a key is at work
+FAILURES = 5  # failed requests (each with its retries) that open a breaker
+WITHIN = 60.0  # seconds for these failures, without an answered request between them
+REST = 30.0  # seconds until one request tries again
+BROKEN = ("down", "slow", "failed")  # a server that limits requests or refuses a key works
 
 
 @dataclass
 class Breaker:
-    """The breaker of one server. ``why`` is the last failure, in its own words."""
+    """The breaker of one server. ``why`` is the message of the last failure."""
 
     server: str
     clock: Callable[[], float] = time.monotonic
     why: str = ""
     _failed: deque[float] = field(default_factory=lambda: deque(maxlen=FAILURES))
-    _until: float | None = None  # when it is open
+    _until: float | None = None  # the time until which it is open; None: closed
     _trying: bool = False  # whether one request tries the server again
 
     @property
     def left(self) -> float | None:
-        """The seconds until the server is tried again; None while it is asked as ever."""
+        """The seconds until the server is tried again; None while the breaker is closed."""
         return None if self._until is None else max(0.0, self._until - self.clock())
 
     @contextmanager
     def asking(self) -> Iterator[None]:
-        """A request is made within. Raises ModelError, and lets none be made, while the server rests."""
+        """The context of a request. Raises ModelError while the breaker is open."""
         tries = self._tries()
         try:
             yield
@@ -436,13 +435,13 @@ class Breaker:
                 self._trying = False
 
     def _tries(self) -> bool:
-        """Whether the request that is about to be made is the one that tries a resting server again."""
+        """Whether the next request is the one that tries the server again."""
         if (left := self.left) is None:
             return False
         if left > 0 or self._trying:
             when = f"in {math.ceil(left)} s" if left > 0 else "just now, by another request"
             raise ModelError(
-                f"{self.server} is not asked: it has failed {FAILURES} times in a row, and is tried again"
+                f"No request is sent to {self.server}: it failed {FAILURES} times in a row. It is tried again"
                 f" {when}.",
                 "down",
             )
@@ -450,7 +449,7 @@ class Breaker:
         return True
 
     def told(self, failure: str) -> None:
-        """Count a failed request; with no words, one that was answered."""
+        """Count a failed request; with an empty text, an answered one."""
         now = self.clock()
         if not failure:
             self._failed.clear()
@@ -477,6 +476,6 @@ def resting() -> list[Breaker]:
 
 
 def forget_failures() -> None:
-    """Ask every server as if it had never failed."""
+    """Close all breakers."""
     for breaker in list(_breakers.values()):
         breaker.told("")

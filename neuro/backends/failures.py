@@ -1,6 +1,6 @@
 """Turns the failures of a model server into sentences for a person: refusals, and errors it reported.
 
-Knows how servers word errors, not how requests are sent. No sentence contains the key or a secret in the URL.
+No sentence contains the key or a secret in the URL.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from quoth.tools.call.redaction import SENT
 from quoth.tools.storage.lean_httpx import httpx
 from quoth.tools.text import printable, short
 
-LONGEST_WAIT = 300.0  # seconds; a server that asks for more is reported, not waited for
-SECRET = 4  # characters of a user's name or of a query's value that may be a secret
-LONGEST_QUOTE = 300  # characters of a server's own words that are shown
-MOST_TOKENS = 1_000_000_000  # that a server may say it used
-WORDS = 4_000  # characters of them that are looked at
-MISSHAPEN = (TypeError, KeyError, AttributeError)  # raised where a reply holds other things than it should
-PASSING = (408, 425, 429)  # statuses below 500 that another try may get over
+LONGEST_WAIT = 300.0  # seconds; a longer wait is an error
+SECRET = 4  # minimum of characters of a user name or a query value that may be a secret
+LONGEST_QUOTE = 300  # maximum of characters quoted from a server
+MOST_TOKENS = 1_000_000_000  # maximum that a server may report
+WORDS = 4_000  # maximum of characters of a server's message that are read
+MISSHAPEN = (TypeError, KeyError, AttributeError)  # raised for a reply of another shape
+PASSING = (408, 425, 429)  # statuses below 500 that a retry may fix
 DOES = {429: "is limiting requests", 529: "is overloaded"}
-UNKNOWN_CA = (2, 18, 19, 20, 21)  # OpenSSL's numbers for a certificate whose signer is not known
+UNKNOWN_CA = (2, 18, 19, 20, 21)  # OpenSSL's numbers for a certificate of an unknown signer
 
 
 class TransientError(Exception):
-    """A failure worth another try, after at least ``wait`` seconds; its text is the sentence for a person,
-    ``why`` and ``begun`` are those of the ModelError which it becomes when no try helps."""
+    """A failure worth a retry after at least ``wait`` seconds. Its text is the sentence for a person; ``why``
+    and ``begun`` go to the ModelError that is raised if no retry helps."""
 
     def __init__(self, sentence: str, why: Why, wait: float = 0.0, *, begun: bool = False) -> None:
         super().__init__(sentence)
@@ -55,9 +55,9 @@ class Server:
     """One model on one server, and the sentences about it. ``auth`` is the user and password in its address;
     ``key_variable`` is the environment variable of its key."""
 
-    name = ""  # the spec it was chosen by
+    name = ""  # the spec of the model
     kind = "a server of the right kind"
-    holds = ""  # the field of its replies that has the answer
+    holds = ""  # the field of its replies with the answer
     tool_view = ""
 
     def __init__(
@@ -86,7 +86,7 @@ class Server:
         return reply
 
     def object_of(self, raw: bytes | str) -> dict[str, Any]:
-        """The JSON object of a reply, or of one event of it; an error told in its place is raised."""
+        """The JSON object of a reply, or of one of its events. An error in it is raised."""
         reply = self._json(raw)
         if not isinstance(reply, dict):
             raise self.answerless()
@@ -97,7 +97,7 @@ class Server:
     def _refused(
         self, response: httpx.Response, raw: bytes, had_tools: bool, left: float
     ) -> TransientError | ModelError:
-        """What an answer without a reply says; ``left`` are the seconds in which it may be tried again."""
+        """The error for a response without a reply; ``left`` are the seconds left for retries."""
         status = response.status_code
         error = error_of(parsed(raw)) or {"message": _words_of(_as_text(raw))}
         said = str(error.get("message") or "")
@@ -116,7 +116,7 @@ class Server:
         if status == 402 or means == "bill":
             why = "bill"
             sentence = (
-                f"{self._shown} wants to be paid ({status}): "
+                f"{self._shown} requires payment ({status}): "
                 f"the account has no credit, or has reached its limit.{tail}"
             )
         elif means == "limited" or status in PASSING or (status >= 500 and status != 501):
@@ -127,7 +127,7 @@ class Server:
             why = "limited" if limits or status in DOES else "failed"
             if wait <= min(LONGEST_WAIT, left):
                 return TransientError(f"{failed}.{tail}", why, wait)
-            late = ", longer than this reply may take" if wait <= LONGEST_WAIT else ""
+            late = ", which is longer than this reply may take" if wait <= LONGEST_WAIT else ""
             sentence = f"{failed} and asks to wait {wait:.0f} s{late}.{tail}"
         elif status in (401, 403) and self._key:
             why = "key"
@@ -135,9 +135,9 @@ class Server:
         elif status in (401, 403):
             why = "key"
             login = f"type quoth models login {self.name.partition(':')[0]}"
-            sentence = f"{self._shown} wants a key ({status}); set {self._key_variable}, or {login}.{tail}"
+            sentence = f"{self._shown} requires a key ({status}); set {self._key_variable}, or {login}.{tail}"
         elif status == 407:
-            sentence = f"The proxy on the way to {self._shown} wants a name and a password (407).{tail}"
+            sentence = f"The proxy for {self._shown} requires a user name and a password (407).{tail}"
             why = "down"
         elif status in (404, 405, 410):
             sentence = f"{self._shown} has no model {self._model}, or no such address ({status}).{tail}"
@@ -145,15 +145,15 @@ class Server:
             return ModelError(refused) if says(error, "range") else RequestRefusedError(refused)
         elif status < 400 and (there := self._redirected(response)):
             sentence = (
-                f"{self._shown} says to ask {there} instead ({status}). That was not done, because the key "
-                f"would go there too; if it is the right server: --base-url {there}"
+                f"{self._shown} redirects to {there} ({status}). The redirect was not followed, because it "
+                f"would send the key there. If it is the right server: --base-url {there}"
             )
         else:
             sentence = f"{self._shown} answered with status {status} instead of a reply.{tail}"
         return ModelError(sentence, why)
 
     def _redirected(self, response: httpx.Response) -> str:
-        """Where a reply sends its request, as a person may be shown it; empty if it does not say."""
+        """The target of a redirect, without secrets; empty if it is missing."""
         try:
             there = self._url.join(response.headers.get("location", ""))
         except httpx.InvalidURL:
@@ -162,7 +162,7 @@ class Server:
         return self._quote(_shown(there.copy_with(userinfo=b""))) if known else ""
 
     def _failed(self, reply: Any) -> NoReturn:
-        """An error told in the place of an answer."""
+        """Raise the error that a reply contains instead of an answer."""
         error, means = error_of(reply), meaning_of(error_of(reply))
         sentence = f"{self._shown} failed: {self._quote(error['message'])}"
         if means == "long":
@@ -177,7 +177,7 @@ class Server:
 
     @contextmanager
     def _shaped(self) -> Iterator[None]:
-        """A reply may hold anything, also a list where a number should be."""
+        """In this context, a reply of another shape raises ModelError."""
         try:
             yield
         except MISSHAPEN:
@@ -187,24 +187,24 @@ class Server:
         raise ModelError(f"{self._shown} answered with {what}. Is it {self.kind}?", "garbage")
 
     def answerless(self, what: str = "") -> TransientError:
-        """A reply without its answer: busy servers and gateways send such, so it is worth another try."""
+        """The error for a reply without an answer; busy servers and gateways send such, so it is retried."""
         what = what or f"JSON without {self.holds}"
         return TransientError(f"{self._shown} answered with {what}. Is it {self.kind}?", "garbage")
 
     def _too_long(self, status: int) -> NoReturn:
-        """Not one of the failures that are worth another try."""
+        """Raise an error that is not retried."""
         code = "" if status == 200 else f"status {status} and "
         self._garbage(f"{code}more than {LONGEST:,} bytes; it was stopped there")
 
     def _out_of_time(self, queued: bool, seconds: float, most: float) -> ModelError:
-        """Why there is no answer in the ``seconds`` that a reply may take, of ``most`` that it ever may."""
+        """The error after the ``seconds`` for a reply, of at most ``most``."""
         if queued:
             sentence = (
                 f"No request was sent to {self._shown} within {seconds:g} s: "
-                f"{PLACES} others of this process were under way there all the time."
+                f"{PLACES} other requests of this process were in progress there all the time."
             )
             return ModelError(sentence, "limited")
-        sentence = f"{self._shown} did not come to an end within {seconds:g} s."
+        sentence = f"{self._shown} did not finish its reply within {seconds:g} s."
         return ModelError(sentence, "slow" if seconds == most else "")
 
     def _cut_off(self) -> TransientError:
@@ -212,43 +212,45 @@ class Server:
         return TransientError(sentence, "down", begun=True)
 
     def _broken_off(self, reason: str) -> TransientError:
-        sentence = f"The answer from {self._shown} broke off: its server ended it with {self._quote(reason)}."
+        sentence = (
+            f"The answer from {self._shown} was cut off: its server ended it with {self._quote(reason)}."
+        )
         return TransientError(sentence, "failed", begun=True)
 
     def _unreachable(self, why: str, hint: str = "Is the server running?") -> str:
         return f"Cannot reach {self._shown} ({self._quote(why)}). {hint}"
 
     def _no_way(self, error: httpx.RequestError) -> TransientError | ModelError:
-        """Why no request could be sent, or no reply came."""
+        """The error if no request could be sent, or no reply arrived."""
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, ssl.SSLError | socket.gaierror):
             cause = cause.__cause__ or cause.__context__
         if isinstance(cause, ssl.SSLCertVerificationError):
-            own = " A CA of your own is named by SSL_CERT_FILE." if cause.verify_code in UNKNOWN_CA else ""
+            own = " To use your own CA, set SSL_CERT_FILE." if cause.verify_code in UNKNOWN_CA else ""
             what = cause.verify_message.rstrip(".")
-            return ModelError(f"{self._shown} shows a certificate that is not good: {what}.{own}", "down")
+            return ModelError(f"The certificate of {self._shown} is not valid: {what}.{own}", "down")
         if isinstance(cause, ssl.SSLError):
-            hint = "Does it speak https, or is its address one with http://?"
+            hint = "Does it support https, or should its address begin with http://?"
             return ModelError(self._unreachable(getattr(cause, "reason", None) or str(cause), hint), "down")
         if isinstance(cause, socket.gaierror):
-            hint = "Is its name right, and is there a network?"
+            hint = "Check its name and your network connection."
             return TransientError(self._unreachable(str(cause.strerror), hint), "down")
         if isinstance(error, httpx.ProxyError):
-            hint = "The environment names a proxy; does it let requests through?"
+            hint = "Check the proxy in your environment variables."
             return ModelError(self._unreachable(f"the proxy said {error}", hint), "down")
         if isinstance(error, httpx.ConnectError):
             return TransientError(self._unreachable(str(error) or type(error).__name__), "down")
         return TransientError(f"{self._shown} closed the connection without an answer.", "down")
 
     def _quote(self, words: Any) -> str:
-        """A server's own words: one short line, without escapes that steer a terminal and without secrets."""
+        """A quote from a server: one short line, without terminal escapes and without secrets."""
         whole = str(words)
         text = whole[:WORDS]
         for secret in self._secrets:
             text = text.replace(secret, "***")
         text = SENT.without(text)
-        if len(whole) >= WORDS and self._secrets:  # half a secret may stand at the cut
-            text = text[: -3 * len(self._secrets[0])]  # in percent codes
+        if len(whole) >= WORDS and self._secrets:  # the cut may leave half a secret
+            text = text[: -3 * len(self._secrets[0])]  # its length in percent codes
         return short(" ".join(printable(text, instead=" ").split()), LONGEST_QUOTE + 1)
 
 
@@ -262,7 +264,7 @@ def secrets_of(key: str | None, auth: tuple[str, str] | None, url: httpx.URL) ->
 
 
 def _shown(url: httpx.URL) -> str:
-    """What a person is shown: no user, no password, no query (some servers take their key there)."""
+    """The address for a person: without user, password and query (some servers take their key there)."""
     return f"{url.scheme}://{url.netloc.decode()}{url.path}"
 
 
@@ -271,7 +273,7 @@ def _as_text(raw: bytes | str) -> str:
 
 
 def _words_of(page: str) -> str:
-    """What a reply that is no JSON says: the title of a page, or a plain text."""
+    """The words of a reply that is not JSON: the title of a page, or a plain text."""
     if "<" not in page:
         return page
     title = re.search(r"<title>([^<]{1,300})</title>", page, re.IGNORECASE)
@@ -279,12 +281,12 @@ def _words_of(page: str) -> str:
 
 
 def _refuses_tools(status: int, error: Mapping[str, Any]) -> bool:
-    """Whether a server refuses native tools as such, and not one of them or a message."""
-    if status >= 500:  # llama.cpp calls it a server_error, which else is one that passes
+    """Whether a server refuses native tools in general, and not one of them or a message."""
+    if status >= 500:  # llama.cpp reports it as server_error, which is transient otherwise
         return says(error, "no-tools")
     if meaning_of(error) is not None:
         return False
-    # Where other roles have not helped, the template of its model has no place for results.
+    # If other roles have not helped, the template of its model has no place for results.
     return says(error, "alternate", "only-users") or (status in (400, 404, 422) and says(error, "tools"))
 
 
@@ -297,7 +299,7 @@ def parsed(raw: bytes | str) -> Any:
 
 def error_of(reply: Any) -> dict[str, Any]:
     """The error object of a reply, always with a ``message``, which is shortened to WORDS characters; empty
-    if the reply holds no error. Some servers send a bare string, some a list, some the error itself."""
+    if there is no error. Some servers send a string, some a list, some the error itself."""
     if isinstance(reply, list):
         reply = reply[0] if reply else None
     if not isinstance(reply, dict):
@@ -313,7 +315,7 @@ def error_of(reply: Any) -> dict[str, Any]:
 
 
 def _own_error(reply: Mapping[str, Any]) -> dict[str, Any]:
-    """The error that MiniMax tells with status 200 beside a reply without choices; empty if none is."""
+    """The error that MiniMax sends with status 200 in a reply without choices; empty if there is none."""
     told = reply.get("base_resp")
     if not isinstance(told, dict) or not told.get("status_code"):
         return {}
@@ -321,7 +323,7 @@ def _own_error(reply: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fault_of_field(fault: Any) -> str:
-    """One fault of a list, as FastAPI reports them: the field, without the word body, and what is wrong."""
+    """One fault of a list in FastAPI's format: the field, without the word body, and the message."""
     if not isinstance(fault, dict) or not fault.get("msg"):
         return str(fault)
     place = fault.get("loc")
@@ -330,13 +332,13 @@ def _fault_of_field(fault: Any) -> str:
 
 
 def count_in(source: Any, key: str) -> int:
-    """A number of tokens, within what one reply can have taken, whatever a server says."""
+    """A reported number of tokens, limited to the range 0 to MOST_TOKENS."""
     value = source.get(key) if isinstance(source, dict) else None
     return min(max(value, 0), MOST_TOKENS) if type(value) is int else 0
 
 
 def seconds_of(retry_after: str) -> float:
-    """The wait in seconds that a Retry-After header (a number or a date) asks for; 0 if unreadable."""
+    """The wait in seconds of a Retry-After header (a number or a date); 0 if unreadable."""
     try:
         return max(0.0, float(retry_after))
     except ValueError:

@@ -1,6 +1,6 @@
-"""What the backends over HTTP share: connections, retries and deadlines.
+"""The common part of the backends over HTTP: connections, retries and deadlines.
 
-Must not know tools, forms or the loop. answers.py reads the replies, failures.py words the failures.
+answers.py reads the replies, failures.py words the failures.
 """
 
 from __future__ import annotations
@@ -65,31 +65,29 @@ from quoth.tools.storage.log_sync import own_turn
 
 USUAL = Adaptations()
 SCHEMA_FIELDS = ("response_format", "text", "output_config")
-MISFITS = (400, 404, 422, 500)  # perhaps there is something in the request that the model cannot take
-MOST_CALLS = 1_000  # native ones, in one reply
+MISFITS = (400, 404, 422, 500)  # the model may not support a part of the request
+MOST_CALLS = 1_000  # maximum of native calls in one reply
 
 _JOINED: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakKeyDictionary[HttpBackend, Pool]]
 _JOINED = WeakKeyDictionary()
 
 
 def _joined() -> WeakKeyDictionary[HttpBackend, Pool]:
-    """The pools of this event loop, by the back ends that have joined them."""
+    """The pools of this event loop, by the back ends that use them."""
     return _JOINED.setdefault(asyncio.get_running_loop(), WeakKeyDictionary())
 
 
 class HttpBackend(Server):
-    """One model on one server. ``options`` are added to the request body; None as a value leaves the field
-    out.
+    """One model on one server. ``options`` are added to the request body; the value None removes a field.
 
-    ``timeout`` (seconds) bounds each try or, once a reply streams, each pause in it; ``total`` bounds a reply
-    with all its tries and waits; None is ten minutes, or more for a longer ``timeout``.
-    """
+    ``timeout`` (seconds) bounds each try or, when a reply streams, each pause in it. ``total`` (seconds)
+    bounds a reply with all its tries and waits; default: ten minutes, or more for a longer ``timeout``."""
 
     takes_grammar = False
     tool_view = ""
-    takes_images = True  # the server knows of which models, and says so
-    thinking_tokens = 0  # that a reply may have beyond its limit
-    context: int | None = None  # its server knows
+    takes_images = True  # the server refuses them for models without
+    thinking_tokens = 0  # additional tokens of a reply beyond its limit
+    context: int | None = None  # only its server knows
 
     def __init__(
         self,
@@ -162,24 +160,24 @@ class HttpBackend(Server):
                     answer = await self._answer(request)
         except TimeoutError as error:
             failure = self._out_of_time(request.queues, seconds, self._total)
-            if failure.why == "slow":  # else it tells nothing of the server
+            if failure.why == "slow":  # otherwise the server is not at fault
                 self._breaker.told(str(failure))
             raise failure from error
         finally:
             if heard_all is not None:
                 heard_all()
-        await own_turn()  # many may be answered at once
+        await own_turn()  # many replies may arrive at once
         return answer
 
     async def _answer(self, request: ModelRequest) -> Completion:
-        """The answer, after as many tries as it takes; none once a part of it has been shown."""
+        """The answer, after retries if necessary; no retry after a part of it was shown."""
         tries = 0
         while True:
             tries += 1
             try:
                 return await self._attempt(request)
             except TransientError as failure:
-                # Jitter keeps clients from knocking in step; it guards no secret.
+                # Jitter spreads the retries of clients; it need not be cryptographic.
                 backoff = 0.5 * 2 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311
                 pause = max(failure.wait, backoff)
                 impatient = request.wants.patience is not None and pause > request.wants.patience
@@ -191,7 +189,8 @@ class HttpBackend(Server):
                 await self._wait(pause, str(failure), request.wants.on_wait)
 
     async def _wait(self, seconds: float, why: str, on_wait: Callable[[float, str], None] | None) -> None:
-        """Wait before the next try, and count down, also for a moment: a trace tells of each try."""
+        """Wait before the next try, and report the countdown, even of a short wait, because a trace records
+        each try."""
         if on_wait is None:
             await self._sleep(seconds)
             return
@@ -206,10 +205,10 @@ class HttpBackend(Server):
             await pool.leave()
 
     def _pieces(self, messages: Messages, writes: Wire) -> list[bytes]:
-        """The conversation as the model can read it."""
+        """The conversation in the format for the model."""
         return messages.pieces(writes if self._adapted.images else wire.without_images(writes))
 
-    # What each kind of server does its own way
+    # Different for each kind of server
 
     def _asked(
         self, messages: Messages, max_tokens: int, tools: bytes | None, choice: ToolChoice, streams: bool
@@ -221,16 +220,15 @@ class HttpBackend(Server):
         raise NotImplementedError
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
-        """The options by which the model has to answer by ``schema``; none where they would forbid it the
-        ``calls`` that it may make."""
+        """The options that enforce an answer by ``schema``; empty if they would forbid allowed ``calls``."""
         return {}
 
     def _adapt(self, error: dict[str, Any], request: ModelRequest) -> bool:
-        """Ask in another way where this kind of server refuses its usual one; false if there is none."""
+        """Adapt the request after a refusal of this kind of server; false if there is no adaptation."""
         return False
 
     def _whole(self, reply: dict[str, Any]) -> PartialReply:
-        """The answer a reply in one piece holds."""
+        """The answer in a reply that is not a stream."""
         raise NotImplementedError
 
     def _stream(self) -> Stream:
@@ -239,7 +237,7 @@ class HttpBackend(Server):
     # One try
 
     def _pool(self) -> Pool:
-        """The connections that it shares with others in this event loop."""
+        """The connections shared in this event loop."""
         joined = _joined()
         if (pool := joined.get(self)) is None:
             own = self._transport
@@ -248,7 +246,7 @@ class HttpBackend(Server):
 
     @cached_property
     def _sent_headers(self) -> httpx.Headers:
-        """What every request says."""
+        """The headers of every request."""
         known = {
             "host": self._url.netloc.decode(),
             "accept": "*/*",
@@ -258,7 +256,7 @@ class HttpBackend(Server):
             "content-type": "application/json",
             **(self._headers() if self._key else {}),
         }
-        if self._auth is not None:  # what stands in the address is stronger than a key
+        if self._auth is not None:  # the address takes precedence over a key
             known["authorization"] = basic(self._auth)
         return httpx.Headers(known)
 
@@ -267,7 +265,7 @@ class HttpBackend(Server):
         return tuple(credentials(self._sent_headers, self._url))
 
     def _sent(self, payload: Payload) -> httpx.Request:
-        """The request as it is sent. How long its reply may take is seen to by whoever waits for it."""
+        """The request to send. The caller enforces the time limit of its reply."""
         headers = httpx.Headers(self._sent_headers)
         headers["content-length"] = str(payload.length)
         waits = {"connect": self._connect_timeout}
@@ -302,7 +300,7 @@ class HttpBackend(Server):
                     async with aclosing(response):
                         if response.status_code == 200:
                             completion = await self._answered(response, request, deadline)
-                            if request.unread:  # to close the reply alone tells nothing to a server of HTTP/2
+                            if request.unread:  # an HTTP/2 server does not notice a closed reply
                                 await pool.close(transport)
                             return completion
                         refusal = await whole_of(response)
@@ -318,14 +316,14 @@ class HttpBackend(Server):
     ) -> Completion:
         on_text, body = request.on_text, Body(response)
         if await body.is_stream():
-            deadline.reschedule(None)  # from here on each silence is timed instead
+            deadline.reschedule(None)  # from here on only pauses are timed
             answer = await self._listen(body, request)
         else:
             reply = self.object_of(await whole_of(body))
             with self._shaped():
                 answer = self._whole(reply)
         if answer.finish == "stop" and answer.usage.output_tokens >= request.limit:
-            answer.finish = "length"  # llama.cpp's Responses call that complete
+            answer.finish = "length"  # llama.cpp's Responses report it as complete
         if answer.finish not in FINISHES:
             raise self._broken_off(str(answer.finish))
         if answer.length > LONGEST:
@@ -333,7 +331,7 @@ class HttpBackend(Server):
         if len(answer.calls) > MOST_CALLS:
             self._garbage(f"{len(answer.calls):,} calls in one reply")
         if on_text is not None and not request.shown and answer.finish != "refused":
-            on_text("".join(answer.pieces))  # of a server that cannot stream
+            on_text("".join(answer.pieces))  # from a server that cannot stream
         changed = self._adapted.data(self._usual)
         adapted = {ADAPTED: {"model": self._place, **changed}} if changed else {}
         note, self._note = self._note, ""
@@ -341,23 +339,23 @@ class HttpBackend(Server):
 
     @property
     def _place(self) -> str:
-        """What tells this model on this server from all others."""
+        """A unique name of this model on this server."""
         return f"{self.name} {self._shown}"
 
     def _recall(self, messages: Messages) -> None:
-        """Adapt as the last reply of a conversation was asked for, perhaps by another process."""
+        """Use the adaptations of the conversation's last reply, which may come from another process."""
         reply = messages.last_reply()
         kept = reply.get("kept", {}).get(ADAPTED) if reply else None
         if isinstance(kept, dict) and kept.get("model") == self._place:
             self._adapted = self._adapted.with_data(kept)
 
     def _change(self, **how: Any) -> None:
-        """Adapt requests, from now on."""
+        """Adapt requests from now on."""
         self._adapted = replace(self._adapted, **how)
 
     @contextmanager
     def _failing(self, answered: Callable[[], httpx.Response | None]) -> Iterator[None]:
-        """Tell in a sentence why there is no reply."""
+        """Turn an exception into a sentence that says why there is no reply."""
         try:
             yield
         except httpx.ConnectTimeout as error:
@@ -381,14 +379,14 @@ class HttpBackend(Server):
             self._garbage(f"a reply compressed as {self._quote(error)}, which it was not asked for")
         except zlib.error:
             self._garbage("a reply that cannot be decompressed")
-        except Exception as error:  # httpx does not make all errors of HTTP/2 its own
+        except Exception as error:  # httpx does not wrap all errors of HTTP/2
             if not type(error).__module__.startswith("h2."):
                 raise
             raise self._cut_off() from error
 
     def _rewrite(self, request: ModelRequest, error: Mapping[str, Any], **how: bool) -> bool:
-        """Adapt how the conversation is written, from its beginning; false if that changes nothing: then the
-        ``error`` was about something else. The next completion tells the user of it."""
+        """Adapt the format of the whole conversation; false if that changes nothing, because the ``error``
+        was about something else. The next completion has a note about it for the user."""
         before = self._adapted
         self._change(**how)
         parts = request.rewrite()
@@ -397,18 +395,19 @@ class HttpBackend(Server):
             return False
         request.parts = parts
         words = f'"{self._quote(error.get("message"))}"'
-        self._add_note(f"did not accept the conversation ({words}); it is sent in another form from now on.")
+        self._add_note(
+            f"did not accept the conversation ({words}); it is sent in another format from now on."
+        )
         return True
 
     def _drop(self, option: str, request: ModelRequest) -> bool:
-        """Ask without an option, from now on; false if it was not sent."""
+        """Leave out an option from now on; false if it was not sent."""
         self._change(options=self._adapted.options | {_option(option, request.sent.get(option))})
         return option in request.sent
 
     def _leave_out(self, error: dict[str, Any], request: ModelRequest) -> bool:
-        """Ask without an option, or without a key in the schemas of the tools, that the server refuses by its
-        words, from now on; false for any other error. A temperature that was chosen and is out of range is
-        no option to leave out."""
+        """From now on leave out the option, or the key in the schemas of the tools, that the ``error``
+        refuses; false for any other error. A chosen temperature that is out of range is not left out."""
         if meaning_of(error) is not None or (request.sent.get("temperature") and says(error, "range")):
             return False
         sent = [name for name in OPTIONS if name in request.sent and request.sent[name] is not None]
@@ -425,14 +424,14 @@ class HttpBackend(Server):
         return True
 
     def _add_note(self, what: str) -> None:
-        """Let the next completion tell the user what the server refused."""
+        """Add a note about a refusal of the server to the next completion."""
         self._note = f"{self._note} {self._shown} {what}".strip()
 
     def _loosen(self, error: dict[str, Any], request: ModelRequest) -> bool:
-        """Ask without the schema of the answer, or without the images of results, from now on, if the server
-        refuses it."""
+        """From now on leave out the schema of the answer, or the images of results, if the server refuses
+        it."""
         images = [image for message in request.messages for image in message.get("images", ())]
-        of_calls = bool(images) and all("size" in image for image in images)  # a person's are not left out
+        of_calls = bool(images) and all("size" in image for image in images)  # never those of a person
         if of_calls and self._adapted.images and says(error, "images"):
             self._change(images=False)
             request.parts = request.rewrite()
@@ -443,7 +442,7 @@ class HttpBackend(Server):
         return self._drop(field, request)
 
     def _shorten(self, error: dict[str, Any], request: ModelRequest) -> bool:
-        """Ask for no more reply tokens than the server allows, from now on; false for any other error."""
+        """From now on ask for no more reply tokens than the server allows; false for any other error."""
         most = 0 if request.shortened else reply_limit(error)
         asked = next((name for name in REPLY_TOKENS if name in request.options), "")
         if not asked or not 0 < most < request.options[asked]:
@@ -473,10 +472,10 @@ class HttpBackend(Server):
                         request.on_text(piece)
                     if cut := not stream.done and bound.is_passed(piece):
                         break
-                    # To set the clock costs as much as to read an event, so it is not done for each.
+                    # Setting the timer costs as much as reading an event, so it is not done for each.
                     if stream.done or loop.time() - heard > self._timeout / 100:
                         heard = loop.time()
-                        # At its end it is read on, so that the connection can serve again; but not for long.
+                        # The end is read, for a short time, so that the connection can be used again.
                         silence.reschedule(heard + (1.0 if stream.done else self._timeout))
         except TimeoutError:
             if not stream.done:
@@ -493,7 +492,8 @@ class HttpBackend(Server):
 
 
 def _option(name: str, value: Any) -> str:
-    """What a refusal is remembered by: a model that may not be made to call may still be kept from it."""
+    """The name under which a refused option is remembered. Values of ``tool_choice`` differ: a server that
+    refuses ``required`` may accept ``none``."""
     return f"{name} {value}" if name == "tool_choice" else name
 
 
@@ -506,8 +506,8 @@ _ENDPOINT = re.compile(r"/(chat/completions|messages|responses)$")
 
 
 async def models_of(backend: HttpBackend) -> list[str]:
-    """The names of the models at its server; the backend is closed. Raises ModelError, with the sentence of a
-    request that fails."""
+    """The names of the models at a backend's server; closes the backend. Raises ModelError with the sentence
+    of a failed request."""
     backend._timeout = backend._connect_timeout = SECONDS
     url = backend._url.copy_with(path=_ENDPOINT.sub("/models", backend._url.path))
     response: httpx.Response | None = None
@@ -515,7 +515,7 @@ async def models_of(backend: HttpBackend) -> list[str]:
     try:
         with backend._failing(lambda: response):
             async with asyncio.timeout(SECONDS), backend._pool().place(url) as transport:
-                # Not by httpx's client, which writes each address to the log, with the key that may be in it.
+                # Not by httpx's client, which logs each address with the key that may be in it.
                 request = httpx.Request("GET", url, headers=backend._sent_headers)
                 response = await transport.handle_async_request(request)
                 async with aclosing(response):

@@ -1,7 +1,5 @@
-"""The embedded model: llama.cpp in this process, by xllamacpp; no server to start and no key.
-
-Must not know tools, forms or the loop, nor where weights come from; it only asks ``weights`` for the file.
-"""
+"""The embedded model: llama.cpp in this process, by xllamacpp; no server to start and no key. ``weights``
+finds its file."""
 
 from __future__ import annotations
 
@@ -33,23 +31,23 @@ from quoth.neuro.backends.wire import Roles
 from quoth.neuro.backends.wordings import says
 from quoth.tools.installing import install_extra
 
-SEED = 20  # any fixed number: the same messages shall give the same reply
-# Prompt tokens computed between two looks at the stop flag. With 128 a cancel takes 1 to 3 s of prompt
-# reading on two slow cores; 2048, the default, was 1 % faster and took half a minute to stop.
+SEED = 20  # any fixed number, so that the same messages give the same reply
+# Prompt tokens between two checks of the stop flag. With 128, cancelling takes 1 to 3 s on two slow cores;
+# with 2048, the default, reading was 1 % faster but cancelling took half a minute.
 BATCH = 128
-# Room for the states of conversations left aside. Coming back to one of 800 tokens took 0.2 s instead of 6.
+# Memory for the states of inactive conversations. Resuming one of 800 tokens took 0.2 s instead of 6 s.
 PARKED_MIB = 512
 
-# The threads inside llama.cpp now. They are daemons, so that an answer nobody waits for does not keep the
-# program from ending; but one that meets the end of Python inside C++ aborts the process (seen: exit code
-# 134), so the end first tells them to stop and waits a moment. The models are let go then, too: llama.cpp has
-# threads of its own, which must not outlive what they work on (seen: exit code -11, 7 times in 24).
+# The threads inside llama.cpp now. They are daemons, so that an abandoned answer does not keep the program
+# running. But a thread that is in C++ when Python ends aborts the process (seen: exit code 134), so the exit
+# first stops them and waits briefly. It also frees the models, because the threads of llama.cpp must not
+# outlive their data (seen: exit code -11, 7 times in 24).
 _working: dict[threading.Thread, threading.Event] = {}
 _loaded: weakref.WeakSet[LocalBackend] = weakref.WeakSet()
 
 
 def is_at_work() -> bool:
-    """Whether llama.cpp is in the middle of a batch, which may take it seconds."""
+    """Whether llama.cpp is computing a batch, which may take seconds."""
     return bool(_working)
 
 
@@ -62,7 +60,7 @@ def _stop_all() -> None:
         backend.let_go(1.0)
 
 
-# What is tried where the template of a file of one's own refuses the roles of a conversation.
+# Roles to try in order if the template of a user's own file refuses the roles of a conversation.
 STRICTER: dict[wire.Text, wire.Text] = {
     wire.text: wire.text_as_user,
     wire.text_as_user: wire.Text(as_user=True, roles=Roles(system=False)),
@@ -70,7 +68,7 @@ STRICTER: dict[wire.Text, wire.Text] = {
 
 
 class RolesRefusedError(ModelError):
-    """The template of the model does not take the roles of the conversation."""
+    """The template of the model does not support the roles of the conversation."""
 
 
 class LocalBackend:
@@ -91,14 +89,14 @@ class LocalBackend:
     ) -> None:
         self.name = name
         self._path = explicit_weights(path) if path is not None else None
-        self.context = n_ctx  # tokens it can read
+        self.context = n_ctx  # size of its context in tokens
         self._threads = threads or _cores()
         self._progress = progress
         self._temperature = temperature
         self._timeout = timeout
         self._wire = wire.text
         self._server: Any = None
-        # Held by the worker threads, not by an event loop: loops come and go, the model stays.
+        # A lock for worker threads, not for an event loop, because the model outlives event loops.
         self._turn = threading.Lock()
 
     async def complete(
@@ -113,7 +111,9 @@ class LocalBackend:
         options: RequestOptions = NO_OPTIONS,
     ) -> Completion:
         if any("images" in message for message in messages):
-            raise ModelError(f"The model {self.name} reads text only, and the task holds an image.", "failed")
+            raise ModelError(
+                f"The model {self.name} reads text only, and the task contains an image.", "failed"
+            )
         request: dict[str, Any] = {
             "max_tokens": max_tokens,
             "temperature": self._temperature if options.temperature is None else options.temperature,
@@ -121,7 +121,7 @@ class LocalBackend:
             "cache_prompt": True,
             "stream": True,
             "stream_options": {"include_usage": True},
-            "return_progress": True,  # reports while the prompt is read, so that cancelling works there too
+            "return_progress": True,  # progress reports make it possible to cancel while the prompt is read
         }
         if grammar is not None:
             request["grammar"] = grammar
@@ -136,7 +136,7 @@ class LocalBackend:
                 if self._wire not in STRICTER:
                     raise
                 self._wire = STRICTER[self._wire]
-                note = f"{refusal} The conversation is sent in another form from now on."
+                note = f"{refusal} The conversation is sent in another format from now on."
 
     async def _answer(
         self, request: dict[str, Any], messages: Messages, on_text: Callable[[str], None] | None
@@ -149,7 +149,7 @@ class LocalBackend:
         def tell(event: str | Completion | Exception) -> None:
             try:
                 loop.call_soon_threadsafe(told.put_nowait, event)
-            except RuntimeError:  # the loop is closed: nobody listens any more
+            except RuntimeError:  # the loop is closed: no receiver is left
                 stop.set()
 
         worker = threading.Thread(target=self._work, args=(body, stop, tell), name="quoth-local", daemon=True)
@@ -172,13 +172,13 @@ class LocalBackend:
             stop.set()
 
     async def aclose(self) -> None:
-        """Unload the model; one that still works for nobody ends by itself, and is not waited for."""
+        """Unload the model. An abandoned generation ends by itself; this does not wait for it."""
         given_up = any(stop.is_set() for stop in list(_working.values()))
         await asyncio.to_thread(self.let_go, 0.3 if given_up else -1)
 
     def let_go(self, seconds: float = -1) -> None:
-        """Unload the model once no request uses it, waiting at most ``seconds`` (below 0: without limit); the
-        next request loads it again."""
+        """Unload the model when no request uses it; wait for that at most ``seconds`` (below 0: without
+        limit). The next request loads it again."""
         if self._turn.acquire(timeout=seconds):
             self._server = None
             self._turn.release()
@@ -188,7 +188,7 @@ class LocalBackend:
             with self._turn:
                 if not stop.is_set():
                     tell(self._generate(body, stop, tell))
-        except Exception as error:  # whatever it is, the one who waits must hear of it
+        except Exception as error:  # the waiting caller must get every error
             tell(error)
         finally:
             del _working[threading.current_thread()]
@@ -203,7 +203,7 @@ class LocalBackend:
                 raise
             _loaded.add(self)
         pieces: list[str] = []
-        last: dict[str, Any] = {}  # what the stream said of the end: finish_reason, usage, error
+        last: dict[str, Any] = {}  # the end of the stream: finish_reason, usage, error
 
         def hear(raw: bytes) -> bool:
             chunk = json.loads(raw)
@@ -219,7 +219,7 @@ class LocalBackend:
 
         try:
             self._server.handle_chat_completions(body, hear)
-        except ValueError as fault:  # the template of the model does not take these messages
+        except ValueError as fault:  # the template of the model does not support these messages
             raise self._refusal({"message": str(fault).strip().rpartition("\n")[2]}) from fault
         if error := last.get("error"):
             raise self._refusal(error)
@@ -237,19 +237,19 @@ class LocalBackend:
     def _refusal(self, error: dict[str, Any]) -> ModelError:
         if error.get("type") == "exceed_context_size_error":
             return ContextFullError(
-                f"The conversation holds {error.get('n_prompt_tokens')} tokens, more than the "
+                f"The conversation has {error.get('n_prompt_tokens')} tokens, more than the "
                 f"{error.get('n_ctx')} that {self.name} can read; start a new session.",
                 self.context,
             )
         message = str(error.get("message", "it did not say why"))
         if "grammar" in message:
-            return ModelError(f"The model {self.name} cannot use the grammar it was given ({message}).")
+            return ModelError(f"The model {self.name} cannot use the given grammar ({message}).")
         kind = RolesRefusedError if says(error, "alternate", "system", "only-users") else ModelError
         return kind(f"The model {self.name} refused the request: {message}")
 
     def _load(self, stop: threading.Event) -> Any:
         def progress(doing: Doing, done: int, total: int) -> None:
-            if stop.is_set():  # joining a gigabyte is worth interrupting too
+            if stop.is_set():  # joining a gigabyte can be cancelled, too
                 raise ModelError("Cancelled.")
             if self._progress is not None:
                 self._progress(doing, done, total)
@@ -267,24 +267,24 @@ class LocalBackend:
         params.cpuparams.n_threads = self._threads
         params.n_batch = params.n_ubatch = BATCH
         params.cache_ram_mib = PARKED_MIB
-        # The server object always listens, on a free port of 127.0.0.1 (its default). Calls from here do not
-        # pass there and need no key; a random one shuts everybody else on the machine out (401, seen).
+        # The server object always listens on a free port of 127.0.0.1 (its default). Calls from here do not
+        # use that port and need no key; a random key keeps other programs on the machine out (401, seen).
         params.api_keys = [secrets.token_urlsafe()]
         params.ui = params.endpoint_slots = False
         params.n_threads_http = 1
-        # Its log goes to fd 2. At -1 it is silent from loading to freeing; only a grammar that does not parse
-        # still prints two lines there, which is rarer than the harm of redirecting fd 2 under other threads.
+        # Its log goes to fd 2; at level -1 it is silent. Only an invalid grammar still prints two lines
+        # there, which does less harm than redirecting fd 2 under other threads.
         params.verbosity = -1
-        # Making the server holds the GIL (about 2 s for 1.5B on two cores; generating does not hold it), and
-        # with it the event loop and Ctrl-C. So no warm-up: the first prompt pays it, and can be cancelled.
+        # Making the server takes the GIL (about 2 s for 1.5B on two cores; generating does not), which blocks
+        # the event loop and Ctrl-C. So there is no warm-up: the first prompt does it, and can be cancelled.
         params.warmup = False
         progress("loading", 0, 1)
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:
             raise ModelError(
-                f"llama.cpp cannot load {path}: the file is damaged, of a kind this version does not know, "
-                "or too big for the memory there is."
+                f"llama.cpp cannot load {path}: the file is damaged, of a kind this version cannot read, "
+                "or too big for the available memory."
             ) from error
         finally:
             if self._progress is not None:
@@ -292,6 +292,6 @@ class LocalBackend:
 
 
 def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):  # Linux: only those this process may use
+    if hasattr(os, "sched_getaffinity"):  # Linux: only the cores that this process may use
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

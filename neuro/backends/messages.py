@@ -1,6 +1,6 @@
 """The conversation: provider-neutral messages, serialised once for each kind of server.
 
-It only grows: what has been serialised is never serialised again. Knows no server.
+It only grows: no message is serialised twice.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class NativeCall(TypedDict):
 
 
 class Image(dict[str, str]):
-    """An image of a message: its ``name``, ``media`` type and the ``id`` under which it is kept, which are
-    recorded; ``data`` is what is sent of it, as base64."""
+    """An image of a message. Its ``name``, ``media`` type and storage ``id`` are recorded; ``data`` is the
+    content to send, in base64."""
 
     data = ""
 
@@ -28,9 +28,9 @@ class Image(dict[str, str]):
 class Message(TypedDict):
     """One message; ``role`` is ``system``, ``user``, ``assistant`` or ``tool``.
 
-    ``calls`` are the native calls of an assistant message, ``call_id`` says which of them a tool message
-    answers, and ``kept`` maps a provider to data that it wants sent back unchanged. ``parted``: the message
-    before it was sent already and had no reply, so that nothing can be joined to it.
+    ``calls`` are the native calls of an assistant message, ``call_id`` is the id of the call that a tool
+    message answers, and ``kept`` maps a provider to data that must be sent back unchanged. ``parted``: the
+    message before it was already sent and had no reply, so it cannot be extended.
     """
 
     role: str
@@ -42,24 +42,24 @@ class Message(TypedDict):
     parted: NotRequired[bool]
 
 
-# How messages are written for one kind of server. Each conversation begins its own writer there, which is
-# given the messages that are new since the last request, and returns them as items of JSON.
+# The format of messages for one kind of server. Each conversation creates its own writer, which takes the
+# messages since the last request and returns them as items of JSON.
 Writer = Callable[[Sequence[Message]], Iterable[Any]]
 Wire = Callable[[], Writer]
 
 
-# The name under which the adaptations to a server are kept with a reply; no owner of thoughts has it.
+# The name of the adaptations to a server in the ``kept`` of a reply; no owner of thoughts has this name.
 ADAPTED = "(adapted)"
 
-# Bytes after which a piece of what was written is never touched again: what a request copies at most.
+# Bytes after which a written piece is final; a request copies at most this much.
 PIECE = 65536
 
 
 class _Written:
-    """The JSON array for one wire as far as it is written: whole pieces, and the one that still grows."""
+    """The JSON array for one wire so far: its final pieces, and the growing one."""
 
     def __init__(self, wire: Wire) -> None:
-        self.count = 0  # messages
+        self.count = 0  # number of messages
         self.write = wire()
         self._pieces: list[bytes] = []
         self._last = bytearray(b"[")
@@ -110,21 +110,20 @@ class Messages:
     """An append-only conversation: neutral messages, each serialised once for every kind of server.
 
     The bytes of request n are a prefix of those of request n+1, so providers' prompt caches hit and the past
-    is never serialised again (law "the prompt is a prefix"). ``before`` counts the messages that compaction
-    has removed or replaced, ``sent`` those that a model may have seen: they never change, nor does what is
-    sent of them.
-    """
+    is never serialised again (law "the prompt is a prefix"). ``before`` is the number of messages that
+    compaction has removed or replaced. ``sent`` is the number of messages that a model may have seen: they
+    and their bytes never change."""
 
     def __init__(self, before: int = 0) -> None:
         self.before = before
         self.sent = 0
         self._messages: list[Message] = []
-        self.system = ""  # what all system messages say
+        self.system = ""  # the text of all system messages
         self._written: dict[Wire, _Written] = {}
 
     @classmethod
     def of(cls, messages: Iterable[Message], before: int = 0) -> Self:
-        """A conversation with these messages, which another one had."""
+        """A conversation with the messages of another one."""
         made = cls(before)
         made._messages.extend(messages)
         said = (one["content"] for one in made._messages if one["role"] == "system")
@@ -147,7 +146,7 @@ class Messages:
         self._append(message, call_id, images, calls, kept)
 
     def _follows_sent(self) -> bool:
-        """Whether the last message was sent, and no reply came upon it."""
+        """Whether the last message was sent and had no reply."""
         if not 0 < len(self._messages) == self.sent:
             return False
         last = self._messages[-1]
@@ -177,7 +176,7 @@ class Messages:
             self.system = "\n\n".join(filter(None, [self.system, message["content"]]))
 
     def add(self, message: Message) -> None:
-        """Append a whole message as it is, for instance one of another conversation."""
+        """Append a whole message unchanged, for example from another conversation."""
         plain: Message = {"role": message["role"], "content": sendable(message["content"])}
         if message.get("parted"):
             plain["parted"] = True
@@ -193,11 +192,11 @@ class Messages:
         """Replace all messages from ``start`` on, to restore a recorded conversation. Raises ValueError if
         one of them has been serialised for a server."""
         if any(written.count > start for written in self._written.values()):
-            raise ValueError("what was sent cannot be changed")
+            raise ValueError("a sent message cannot be changed")
         shown = {image["id"]: image for one in self._messages for image in one.get("images", ())}
         self._messages[start:] = list(messages)
         for one in self._messages[start:]:
-            if "images" in one:  # a recorded one has no data
+            if "images" in one:  # a recorded image has no data
                 one["images"] = [shown.get(image["id"], Image(image)) for image in one["images"]]
 
     def __iter__(self) -> Iterator[Message]:
@@ -212,7 +211,7 @@ class Messages:
         return next((one for place in places if (one := self._messages[place])["role"] == "assistant"), None)
 
     def since(self, start: int) -> list[Message]:
-        """The messages from ``start`` on; those before them are not looked at."""
+        """The messages from ``start`` on; earlier ones are not read."""
         return self._messages[start:]
 
     @property
@@ -224,7 +223,7 @@ class Messages:
         return self._messages[index]
 
     def pieces(self, wire: Wire) -> list[bytes]:
-        """The JSON array that ``wire`` makes of the messages, to be sent piece by piece.
+        """The JSON array that ``wire`` makes of the messages, in pieces.
 
         ``wire`` gets only the messages that are new since the last request; earlier pieces are neither
         serialised nor copied again.
@@ -255,10 +254,11 @@ def as_kept() -> Writer:
 
 
 def to_json(value: Any) -> bytes:
-    """Compact JSON, as it is sent to a server."""
+    """Compact JSON for a server."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def sendable(text: str) -> str:
-    """A model may stop in the middle of a character; half of a surrogate pair cannot be sent back to it."""
+    """The text without unpaired surrogates, which cannot be sent. A model may stop in the middle of a
+    character."""
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,7 +1,7 @@
 """Any server that speaks OpenAI's chat completions (OpenAI itself, Ollama, llama.cpp, vLLM, …), and OpenAI's
 Responses API, without state on the server: each request has the whole conversation.
 
-Must not know tools, forms or the loop; native tools and calls pass through it as JSON.
+Native tools and calls pass through it as JSON.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from quoth.neuro.backends.request import Adaptations, ModelRequest, endpoint, is
 from quoth.neuro.backends.wire import ANY_ID, SHORT_ID, Roles
 from quoth.neuro.backends.wordings import OPTIONS, ending_of, meaning_of, refused_name, says
 
-THINKING = 4096  # tokens a reasoning model may think, for its limit counts thoughts and reply together
+THINKING = 4096  # additional tokens for thoughts, because the limit of a reasoning model includes them
 
 
 class OpenAIBackend(HttpBackend):
     """One model on one server. The results of calls in text are ``user`` messages, because OpenAI refuses
     ``tool`` messages without call ids.
-    ``stream_usage`` asks a stream for the usage, which some tell unasked; with ``short_ids`` the ids of calls
-    are nine letters and digits, and the assistant speaks between a result and the user; with ``signed_calls``
-    the signatures of Gemini's calls go back with them. ``thoughts`` is the field of a reply that goes back
-    with it; with ``must_think`` each message with calls has to have it."""
+    ``stream_usage``: ask a stream for the usage; some servers send it without that.
+    ``short_ids``: the ids of calls are nine letters and digits, and there is an assistant message between a
+    result and the user.
+    ``signed_calls``: send the signatures of Gemini's calls back with them.
+    ``thoughts``: the field of a reply that is sent back with it.
+    ``must_think``: each message with calls must have that field."""
 
     kind = "an OpenAI-compatible server"
     holds = "choices"
@@ -93,15 +95,14 @@ class OpenAIBackend(HttpBackend):
         return options, {"tools": [tools], "messages": self._pieces(messages, chat)}
 
     def _schema_fields(self, schema: dict[str, Any], calls: bool) -> dict[str, Any]:
-        """Other servers than OpenAI's own bind the model to the schema so that it cannot call (llama.cpp:
-        seen)."""
+        """The option for the schema. With it, other servers than OpenAI's prevent calls (llama.cpp: seen)."""
         if calls and self._url.host != "api.openai.com":
             return {}
         return {"response_format": {"type": "json_schema", "json_schema": named_schema(schema)}}
 
     def _adapt(self, error: dict[str, Any], request: ModelRequest) -> bool:
-        """OpenAI's reasoning models take ``max_completion_tokens`` for ``max_tokens``; templates refuse
-        roles, and some servers thoughts."""
+        """Adapt to a refusal: OpenAI's reasoning models take ``max_completion_tokens`` instead of
+        ``max_tokens``; templates refuse roles, and some servers refuse thoughts."""
         if self._adapt_history(error, request):
             return True
         if "max_tokens" not in request.options or not says(error, "completion-tokens"):
@@ -111,7 +112,8 @@ class OpenAIBackend(HttpBackend):
         return True
 
     def _adapt_history(self, error: dict[str, Any], request: ModelRequest) -> bool:
-        """Write the conversation in another way, from now on, if the server refuses its roles or thoughts."""
+        """From now on write the conversation in another format, if the server refuses its roles or
+        thoughts."""
         return any(self._rewrite(request, error, **change) for change in _changes(error, self._thoughts))
 
     def _whole(self, reply: dict[str, Any]) -> PartialReply:
@@ -129,13 +131,13 @@ class OpenAIBackend(HttpBackend):
         return PartialReply([said], calls.made(), finish=finish, usage=usage, kept=kept)
 
     def collecting(self, message: Any = None) -> Thoughts:
-        """What collects the thoughts of a reply, from its message if that is whole."""
+        """The collector of a reply's thoughts, with those of ``message`` if the reply is whole."""
         thoughts = Thoughts(self._thoughts)
         thoughts.add(message)
         return thoughts
 
     def kept(self, thoughts: Thoughts, calls: CallPieces) -> dict[str, Any] | None:
-        """What has to come back with a reply."""
+        """The data that must be sent back with a reply."""
         kept = calls.signed if self._adapted.signs else thoughts.fields
         return {self.owner: kept} if kept else None
 
@@ -148,7 +150,7 @@ class OpenAIBackend(HttpBackend):
         return self._checked(chunk) or {}, chunk.get("usage")
 
     def _checked(self, reply: dict[str, Any]) -> dict[str, Any] | None:
-        """The first choice of a reply; an error told in it is raised."""
+        """The first choice of a reply. An error in it is raised."""
         choice = _choice(reply)
         if choice and isinstance(choice.get("error"), dict):
             self._failed(choice)
@@ -156,9 +158,8 @@ class OpenAIBackend(HttpBackend):
 
 
 def _changes(error: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
-    """The adaptations to try, in this order, where a server refuses the roles of a conversation, or how
-    thoughts go back: it lacks them in ``field``, or cannot use these. Nothing where its words are about
-    something else."""
+    """The adaptations to try, in order, if a server refuses the roles of a conversation or its thoughts: it
+    requires them in ``field``, or cannot use the given ones. Empty if the error is about something else."""
     if says(error, "alternate"):
         return [{"strict": True}, {"strict": True, "system": False}]
     if says(error, "system", "only-users"):
@@ -199,7 +200,7 @@ class _ChatStream:
         if usage:
             self._answer.usage = _usage(usage)
         delta = choice.get("delta")
-        if not delta and not self._said:  # some gateways send the whole message in its place
+        if not delta and not self._said:  # some gateways send the whole message instead
             delta = choice.get("message")
         piece = _text(delta)
         self._said |= bool(delta)
@@ -224,9 +225,7 @@ class _ChatStream:
 
 def _text(message: Any, key: str = "content") -> str:
     content = message.get(key) if isinstance(message, dict) else None
-    if isinstance(
-        content, list
-    ):  # Mistral's thinking models: parts, of which those with a text are the reply
+    if isinstance(content, list):  # Mistral's thinking models: the parts with a text are the reply
         return "".join(_text(part, "text") for part in content)
     return content if isinstance(content, str) else ""
 
@@ -245,13 +244,13 @@ def _usage(usage: Any) -> Usage:
     )
 
 
-LEAST = 16  # tokens of a reply; a limit below is refused
+LEAST = 16  # tokens of a reply; a lower limit is refused
 ENCRYPTED = "reasoning.encrypted_content"
 
 
 class ResponsesBackend(OpenAIBackend):
-    """One of OpenAI's models. Nothing is stored there: what the model thought comes back encrypted, is kept
-    with its reply, and goes back as it came."""
+    """One of OpenAI's models. Nothing is stored there: the model's thoughts arrive encrypted, are kept with
+    the reply, and are sent back unchanged."""
 
     kind = "OpenAI's Responses API"
     tool_view = "responses"
@@ -281,8 +280,9 @@ class ResponsesBackend(OpenAIBackend):
         return {"text": {"format": {"type": "json_schema", **named_schema(schema)}}}
 
     def _adapt(self, error: dict[str, Any], request: ModelRequest) -> bool:
-        """Models that do not think have nothing to encrypt, those that do refuse ``temperature``. Thoughts
-        that were encrypted for another account, or too long ago, are left out from now on."""
+        """Adapt to a refusal: models without thoughts refuse their encryption, and models with thoughts
+        refuse ``temperature``. Thoughts encrypted for another account, or too long ago, are left out from now
+        on."""
         if says(error, "seals"):
             return self._drop("include", request)
         if says(error, "sealed"):
@@ -304,7 +304,7 @@ class ResponsesBackend(OpenAIBackend):
     def event(self, data: str) -> dict[str, Any]:
         """The JSON of one event of a stream. Raises ModelError when the event reports an error."""
         event = self.object_of(data)
-        if event.get("type") == "error":  # its fields stand in the event itself
+        if event.get("type") == "error":  # its fields are in the event itself
             self._failed({"error": event})
         response = event.get("response")
         if isinstance(response, dict) and response.get("error"):
@@ -313,18 +313,18 @@ class ResponsesBackend(OpenAIBackend):
 
 
 class _ResponsesStream:
-    """Collects the items of the output. Each is told whole at its end, and all of them once more with the
-    last event, which some servers leave empty; the pieces before are for whoever watches."""
+    """Collects the items of the output. Each arrives whole at its end, and all of them again with the last
+    event, which is empty from some servers. The earlier pieces are only for display."""
 
     def __init__(self, backend: ResponsesBackend) -> None:
         self.done = False
         self._backend = backend
         self._items: list[Any] = []
         self._reply: dict[str, Any] | None = None
-        self._shown = ""  # of the item that is being written
+        self._shown = ""  # the shown text of the current item
 
     def hear(self, data: str) -> str:
-        if data == "[DONE]":  # some servers end every stream so
+        if data == "[DONE]":  # some servers end every stream with it
             return ""
         event = self._backend.event(data)
         match event.get("type"):
@@ -343,7 +343,7 @@ class _ResponsesStream:
         return ""
 
     def end(self) -> PartialReply:
-        if self._shown:  # the end of the item never came
+        if self._shown:  # the end of the item is missing
             self._items.append({"type": "message", "content": [{"type": "output_text", "text": self._shown}]})
         reply = self._reply or {}
         if self.done and not self._items and not isinstance(reply.get("output"), list):
@@ -353,7 +353,7 @@ class _ResponsesStream:
 
 
 def _answer_of(items: list[Any], reply: dict[str, Any], owner: str, *, finished: bool = True) -> PartialReply:
-    """The Answer in the items of an output; ``reply`` says how it ended and what was used."""
+    """The answer in the items of an output; ``reply`` has its end and usage."""
     answer = PartialReply(
         finish=_output_finish(reply) if finished else None, usage=_output_usage(reply.get("usage"))
     )
@@ -367,7 +367,7 @@ def _answer_of(items: list[Any], reply: dict[str, Any], owner: str, *, finished:
         answer.pieces.append(text)
         if refused and finished:
             return PartialReply([text], finish="refused", usage=answer.usage)
-    # Thoughts go back with the calls they led to. Without an end of their own they would be refused there.
+    # Thoughts are sent back with the calls after them. Unfinished thoughts would be refused.
     if answer.finish == "stop" and any(
         item.get("type") not in ("message", "function_call") for item in items
     ):
@@ -376,7 +376,7 @@ def _answer_of(items: list[Any], reply: dict[str, Any], owner: str, *, finished:
 
 
 def _said(item: Any) -> tuple[str, bool]:
-    """The text of an item, and whether the model refuses in it."""
+    """The text of an item, and whether it is a refusal."""
     parts = item.get("content") if item.get("type") == "message" else None
     parts = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     refused = any(part.get("type") == "refusal" for part in parts)

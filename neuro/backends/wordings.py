@@ -1,7 +1,7 @@
-"""What servers say, in one table: that a request is too long, limited or unpaid, that they refuse a role, a
-thought, an option or tools; and how a reply ended.
+"""The error messages of servers in one table: a request is too long, limited or unpaid; a role, a thought, an
+option or tools are refused; and the reasons for the end of a reply.
 
-Data, and the search in it; a new wording is a new row. Knows neither requests nor sentences for people.
+Data, and the search in it; a new wording is a new row.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-# What an error means for a request as a whole.
+# The meanings of an error for a whole request.
 MEANINGS = ("limited", "bill", "filtered", "long", "busy")
 
 
 class Wording(NamedTuple):
-    """How one server, or several, say something. An error is of this ``kind`` if its message, without commas,
-    has the ``words``, or its code, type and status have the ``code``; and if its param or message fits
-    ``where``, the part of the request that it must be about. A group of ``words`` is a number of tokens."""
+    """The wording of one or several servers. An error is of this ``kind`` if its message, without commas,
+    matches ``words``, or its code, type and status match ``code``; and if its param or message matches
+    ``where``, the part of the request that it must be about. A group in ``words`` is a number of tokens."""
 
     kind: str
     who: str
@@ -46,7 +46,7 @@ _SCHEMA = r"(?:response_?format|json_?schema|output_config|structured.outputs?|\
 _SAMPLING = r"\b(?:temperature|top_[pk]|penalty)\b"
 
 _ROWS: tuple[tuple[str, ...], ...] = (
-    # A request as a whole. The first that matches decides: a limit for a while may say too many tokens.
+    # Whole requests. The first match decides, because a temporary limit may also say too many tokens.
     ("long", "OpenAI", r"request too large for .{0,400}?limit:? (\d+)"),  # tokens a minute: no use to wait
     ("limited", "Bedrock", r"too many (?:tokens|requests)\W+please wait", r"throttlingexception"),
     ("limited", "DashScope", "", r"throttling(?!.*allocationquota\.freetieronly)"),
@@ -55,7 +55,7 @@ _ROWS: tuple[tuple[str, ...], ...] = (
     ("limited", _MANY, r"rate limit\b|too many requests", r"rate_?limit|too_many_req"),
     ("bill", "OpenAI", "", r"insufficient_quota|billing|spend_limit"),
     ("bill", "Anthropic", r"credit balance is too low", r"credit_balance"),
-    ("bill", "DeepSeek", r"insufficient (?:account )?(?:balance|credits?|funds)"),
+    ("bill", "DeepSeek", r"insufficient (?:account )?(?:balance|credits?|fund\w)"),
     ("bill", "Kimi", "", r"exceeded_current_quota"),
     ("bill", "GLM", r"余额不足", r"\b1113\b"),
     ("bill", "DashScope", r"account is in good standing|欠费", r"arrearage|freetieronly"),
@@ -123,7 +123,7 @@ _ROWS: tuple[tuple[str, ...], ...] = (
     ("busy", "DeepSeek", r"server is (?:over|busy)", r"insufficient_system_resource"),
     ("busy", "Groq", "", r"capacity_exceeded"),
     ("busy", _MANY, r"overloaded", r"overloaded|api_error|server_error|timeout|network_error"),
-    # How long a reply may be, and by which option that is said
+    # The maximum length of a reply, and the option for it
     (
         *("fewer-tokens", _MANY),
         r"max_(?:completion_|output_|new_)?tokens.{0,200}?"
@@ -131,7 +131,7 @@ _ROWS: tuple[tuple[str, ...], ...] = (
     ),
     ("completion-tokens", "OpenAI", r"max_tokens.*max_completion_tokens"),
     ("completion-tokens", "OpenAI", "", r"unsupported_parameter", r"^'max_tokens'"),
-    # Tools; some servers say so with a status of 500
+    # Tools; some servers report it with a status of 500
     ("no-tools", "llama.cpp", r"not support tool|unsupported param: tools|tools param requires"),
     (
         *("tools", _MANY),
@@ -161,14 +161,14 @@ _ROWS: tuple[tuple[str, ...], ...] = (
     ("images", "DeepSeek", r"\bcontent\b.{0,40}\bstring\b(?! too long)"),
     ("schema", _MANY, rf"{_SCHEMA}[^\n]{{0,80}}{_UNKNOWN}|{_UNKNOWN}[^\n]{{0,80}}{_SCHEMA}"),
     ("schema", "OpenAI", _UNKNOWN, "", r"^'(?:response_format|text\.format|output_config)"),
-    # Thoughts that go back
+    # Thoughts that are sent back
     ("lacks-thoughts", "DeepSeek", rf"reasoning_content\b.*{_MISSING}"),
     ("lacks-signature", "Gemini", rf"{_MISSING}.{{0,20}}thought_?signature"),
     ("bad-signature", _MANY, r"(?:invalid|corrupted)\W{1,3}(?:thought.?)?signature", "", r"thought|thinking"),
     ("thoughts", _MANY, rf"{_THOUGHTS}[^.\n]{{0,60}}{_UNKNOWN}|{_UNKNOWN}[^.\n]{{0,60}}{_THOUGHTS}"),
     ("sealed", "OpenAI", "", r"invalid_encrypted_content"),
     ("seals", "OpenAI", r"encrypted content is not supported"),
-    # Options: that one is refused, and that its value is
+    # Options: an option is refused, or its value
     (
         *("refusal", _MANY),
         r"\b(?:un(?:supported|known|recogni[sz]ed|expected|permitted)|not|cannot|can't|extra|deprecated|invalid"
@@ -185,12 +185,12 @@ _ROWS: tuple[tuple[str, ...], ...] = (
 )
 ROWS = tuple(Wording(*row) for row in _ROWS)
 
-# Where a row has no size of its own, the message may still say it.
+# If a row has no size, the message may still contain it.
 _SIZE = r"(?:context|model) length (?:is|of) (\d+)|context size \((\d+)|> (\d+)|context window of (\d+)"
 
 
 def meaning_of(error: Mapping[str, Any]) -> str | None:
-    """Which of MEANINGS an error has; None if that is not known."""
+    """The one of MEANINGS that an error has; None if unknown."""
     return next((row.kind for row, _ in _found(error, *MEANINGS)), None)
 
 
@@ -200,8 +200,8 @@ def says(error: Mapping[str, Any], *kinds: str) -> bool:
 
 
 def window_in(error: Mapping[str, Any]) -> int | None:
-    """The size of the context window, if an error says that the request exceeds it: 0 if it does not say the
-    size, None for any other error."""
+    """The size of the context window in tokens, if an error says that the request exceeds it; 0 if the size
+    is missing, None for any other error."""
     if meaning_of(error) != "long":
         return None
     size = error.get("n_ctx")
@@ -213,14 +213,14 @@ def window_in(error: Mapping[str, Any]) -> int | None:
 
 
 def reply_limit(error: Mapping[str, Any]) -> int:
-    """The highest number of reply tokens that a server allows, if the error says that more were requested;
-    else 0."""
+    """The maximum of reply tokens that a server allows, if the error says that more were requested; otherwise
+    0."""
     found = next(_found(error, "fewer-tokens"), None)
     return _number(found[1]) if found and found[1] and meaning_of(error) != "long" else 0
 
 
 def wait_in(error: Mapping[str, Any]) -> float:
-    """The seconds after which an error says to try again; 0 if it does not say."""
+    """The seconds after which an error says to try again; 0 if missing."""
     found = _search(r"(?:try again|retry) (?:in|after) (?:(\d+)m)?(?:(\d+(?:\.\d+)?) ?s)?", _said(error))
     minutes, seconds = found.groups() if found else (None, None)
     return 60 * float(minutes or 0) + float(seconds or 0)
@@ -231,7 +231,7 @@ def _number(match: re.Match[str]) -> int:
 
 
 def _found(error: Mapping[str, Any], *kinds: str) -> Iterator[tuple[Wording, re.Match[str] | None]]:
-    """The rows of the first of these kinds that an error matches, and where in its words."""
+    """The rows of the first of these kinds that an error matches, and the match in its words."""
     said, code = _said(error), " ".join(str(error.get(key) or "") for key in ("code", "type", "status"))
     first = ""
     for row in ROWS:
@@ -246,7 +246,7 @@ def _found(error: Mapping[str, Any], *kinds: str) -> Iterator[tuple[Wording, re.
 
 
 def _said(error: Mapping[str, Any]) -> str:
-    """The words of an error, and of the provider's error in that of a gateway."""
+    """The words of an error, including a provider's error inside a gateway's."""
     inner = error.get("metadata")
     raw = inner.get("raw") if isinstance(inner, Mapping) else None
     raw = raw if isinstance(raw, str | None) else json.dumps(raw)
@@ -262,7 +262,7 @@ def _search(pattern: str, text: str) -> re.Match[str] | None:
     return _compiled(pattern).search(text)
 
 
-# Options without which a request asks for the same.
+# Options that do not change the meaning of a request.
 OPTIONS = (
     *(
         "stream_options",
@@ -274,7 +274,7 @@ OPTIONS = (
         "store",
     ),
 )
-# Keys of the tools' schemas without which a model is shown nearly the same; the door checks arguments anyway.
+# Keys of the tools' schemas that a model hardly needs; the door checks the arguments anyway.
 KEYS = (
     *("strict", "additionalProperties", "anyOf", "oneOf", "allOf", "const", "default", "format", "type"),
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "pattern"),
@@ -293,20 +293,20 @@ def refused_name(error: Mapping[str, Any], names: Collection[str]) -> str:
 
 
 def _named(name: str) -> str:
-    """Finds a name as the words of an error quote it, or at the end of a path; one that is an option, or can
-    only be a key, also without quotes. ``anyOf`` may be written ``any_of``."""
+    """A pattern for a name in the words of an error: in quotes, or at the end of a path; without quotes only
+    an option, or a name that can only be a key. ``anyOf`` may be written ``any_of``."""
     spelt = re.sub(r"(?<=[a-z])([A-Z])", r"_?\1", name).replace("$", r"\$")
     plain = name in OPTIONS or spelt != name
     begin = r"(?<!\w)" if plain else r"(?:(?<=[\"'`“.])|(?<=-> )|(?<=: ))"
     return rf"{begin}{spelt}(?![\w.\[-])"
 
 
-# How a reply ended, by the reasons that mean it: in lower case, with underscores. Any other reason is not the
+# The ends of a reply with the reasons for each, in lower case with underscores. Any other reason is not the
 # end of an answer: "load" and "unload" of Ollama, "userStopped" of LM Studio, "OTHER" of Gemini.
 _REASONS = {
     "stop": "stop tool_calls tool_call tool_use function_call end_turn end_of_turn end stop_sequence "
     "stop_token eos eos_token done complete completed finished eosfound stopstringfound toolcalls",
-    # Anthropic pauses a turn in which its own server's tools take long; it goes on when it is asked again.
+    # Anthropic pauses a turn if its server's tools take long; the next request continues it.
     "length": "length max_tokens max_output_tokens max_completion_tokens max_length model_length token_limit "
     "model_context_window_exceeded maxpredictedtokensreached contextlengthreached pause_turn",
     "refused": "content_filter content_filtered refusal safety sensitive recitation blocklist language "
@@ -315,13 +315,13 @@ _REASONS = {
     "malformed": "malformed_function_call malformed_response malformed_tool_use malformed_model_output "
     "malformed_tool_call unexpected_tool_call too_many_tool_calls",
 }
-FINISHES = (None, *_REASONS)  # of an answer; None is a stream whose server did not say it
+FINISHES = (None, *_REASONS)  # of an answer; None: a stream without a reason
 ENDINGS = {reason: ending for ending, reasons in _REASONS.items() for reason in reasons.split()}
 
 
 def ending_of(reason: Any) -> str:
-    """How a reply ended: ``stop``, ``length``, ``refused``, ``malformed`` (its calls could not be read by the
-    server), or the reason itself where that is none of them. Gateways put words and a colon before it."""
+    """The end of a reply: ``stop``, ``length``, ``refused``, ``malformed`` (the server could not read its
+    calls), or the reason itself if it is unknown. Gateways put words and a colon before it."""
     said = str(reason)
     plain = (re.sub(r"[^a-z0-9]+", "_", one.lower()).strip("_") for one in (said, said.rpartition(":")[2]))
     return next((ENDINGS[one] for one in plain if one in ENDINGS), said)

@@ -23,15 +23,15 @@ from quoth.tools.text import excerpt
 
 OPENAI: Final = "https://api.openai.com/v1"
 KEY: Final = "OPENAI_API_KEY"
-BATCH: Final = 64  # texts of one request
-LONGEST: Final = 50_000_000  # bytes of an answer
+BATCH: Final = 64  # maximum of texts in one request
+LONGEST: Final = 50_000_000  # maximum of bytes in an answer
 MOST_DIMENSIONS: Final = 16_384
-QUOTED: Final = 200  # characters of a server's own words
-NO_MODEL: Final = re.compile(r"://|[?@#]")  # what is of an address, and may be a secret
+QUOTED: Final = 200  # maximum of characters quoted from a server
+NO_MODEL: Final = re.compile(r"://|[?@#]")  # parts of an address, which may be secret
 
 
 class Endpoint:
-    """An Embedder at a server. ``deadline`` (seconds) bounds each request as a whole."""
+    """An Embedder at a server. ``deadline`` (seconds) bounds each whole request."""
 
     def __init__(self, model: str, base_url: str = OPENAI, key: str = "", *, deadline: float = 30.0) -> None:
         try:
@@ -39,9 +39,7 @@ class Endpoint:
         except (httpx.InvalidURL, TypeError):
             url = httpx.URL("")
         if url.scheme not in ("http", "https") or not url.host or not model or NO_MODEL.search(model):
-            raise UsageError(
-                "An embedding server is named as openai:MODEL or openai:MODEL@http://HOST:PORT/v1."
-            )
+            raise UsageError("Name an embedding server as openai:MODEL or openai:MODEL@http://HOST:PORT/v1.")
         self._auth = (url.username, url.password) if url.username or url.password else None
         bare = url.copy_with(username=None, password=None, query=None, fragment=None)
         self._shown = str(bare).rstrip("/")
@@ -50,7 +48,7 @@ class Endpoint:
         self._key = key
         self._secrets = secrets_of(key, self._auth, self._url)
         self._deadline = deadline
-        self.dimensions = 0  # the first answer says
+        self.dimensions = 0  # known after the first answer
         self.name = f"openai:{model}" + ("" if self._shown == OPENAI else f"@{self._shown}")
 
     async def embed(self, texts: Sequence[str]) -> Sequence[bytes]:
@@ -72,7 +70,7 @@ class Endpoint:
         SENT.learn(*credentials(headers, self._url))
         try:
             async with pool.place(self._url) as transport, asyncio.timeout(self._deadline):
-                # Not by httpx's client, which writes each address to the log, with the key that may be in it.
+                # Not by httpx's client, which logs each address with the key that may be in it.
                 response = await transport.handle_async_request(request)
                 async with aclosing(response):
                     raw = b""
@@ -80,10 +78,10 @@ class Endpoint:
                         raw += piece
                         if len(raw) > LONGEST:
                             raise ToolError(f"{self._shown} answered with more than {LONGEST:,} bytes.")
-        except ModelError as error:  # there is no way to it
+        except ModelError as error:  # it cannot be reached
             raise ToolError(str(error)) from None
         except (TimeoutError, httpx.TimeoutException):
-            raise ToolError(f"{self._shown} gave no embeddings for {self._deadline:g} s.") from None
+            raise ToolError(f"{self._shown} sent no embeddings within {self._deadline:g} s.") from None
         except httpx.HTTPError as error:
             why = self._quote(str(error)) or type(error).__name__
             raise ToolError(f"Cannot reach {self._shown} for embeddings ({why}).") from None
@@ -93,12 +91,12 @@ class Endpoint:
         status = response.status_code
         if status in (401, 403):
             raise ToolError(
-                f"{self._shown} {'refused the key' if self._key else 'wants a key'} ({status}); "
+                f"{self._shown} {'refused the key' if self._key else 'requires a key'} ({status}); "
                 f"{'check' if self._key else 'set'} {KEY}."
             )
         if status != 200:
             said = self._quote(raw[: 8 * QUOTED].decode(errors="replace"))
-            raise ToolError(f"{self._shown} gave no embeddings of {self._model} ({status}). It said: {said}")
+            raise ToolError(f"{self._shown} sent no embeddings of {self._model} ({status}). It said: {said}")
         try:
             import json
 
@@ -106,7 +104,7 @@ class Endpoint:
             rows = sorted(data, key=lambda one: one["index"])
             vectors = [_unit([float(part) for part in row["embedding"]]) for row in rows]
         except (ValueError, TypeError, KeyError, OverflowError):
-            raise ToolError(f"{self._shown} answered with something else than embeddings.") from None
+            raise ToolError(f"The answer of {self._shown} does not contain embeddings.") from None
         sizes = {len(vector) for vector in vectors}
         if len(vectors) != count or len(sizes) != 1 or not 0 < len(vectors[0]) <= 4 * MOST_DIMENSIONS:
             raise ToolError(f"{self._shown} answered with {len(vectors)} embeddings for {count} texts.")
@@ -116,7 +114,7 @@ class Endpoint:
     def _quote(self, said: str) -> str:
         for secret in self._secrets:
             said = said.replace(secret, "***")
-        # Half of a key may be at the cut.
+        # The cut may leave half of a key.
         return excerpt(SENT.without(said)[: 4 * QUOTED], QUOTED)
 
 

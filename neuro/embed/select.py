@@ -1,7 +1,4 @@
-"""Chooses the embedding model that QUOTH_EMBEDDER names, or the one that is installed.
-
-It knows which kinds there are, not how they embed.
-"""
+"""Chooses the embedding model that QUOTH_EMBEDDER names, or the installed one."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ NONE: Final = "none"
 
 
 def choose_embedder(environ: Mapping[str, str] = os.environ) -> Embedder | None:
-    """The embedding model of this user: the one that QUOTH_EMBEDDER names, else wordllama if it is
-    installed, else None, so that only words are searched. Nothing is loaded yet. Raises UsageError."""
+    """The embedding model of this user: the one that QUOTH_EMBEDDER names, otherwise wordllama if it is
+    installed, otherwise None (then only words are searched). Loads nothing yet. Raises UsageError."""
     spec = environ.get(VARIABLE, "")
     if not spec:
         return WordLlama() if installed() else None
@@ -29,8 +26,8 @@ def choose_embedder(environ: Mapping[str, str] = os.environ) -> Embedder | None:
     found = _named(spec, environ)
     if found is None:
         raise UsageError(
-            f"{VARIABLE} is {PACKAGE}, {NONE}, openai:MODEL or openai:MODEL@http://HOST:PORT/v1; it is none"
-            " of these."  # it may hold a password or a key
+            # The value is not quoted: it may contain a password or a key.
+            f"{VARIABLE} must be {PACKAGE}, {NONE}, openai:MODEL or openai:MODEL@http://HOST:PORT/v1."
         )
     if isinstance(found, WordLlama) and not installed():
         raise UsageError(f"{VARIABLE} is {PACKAGE}, which is not installed: {install_extra('vectors')}.")
@@ -38,12 +35,12 @@ def choose_embedder(environ: Mapping[str, str] = os.environ) -> Embedder | None:
 
 
 def wants_none(environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether this user wants words alone to be searched."""
+    """Whether this user wants to search only words."""
     return environ.get(VARIABLE) == NONE
 
 
 def embedder_named(name: str) -> Embedder | None:
-    """The embedding model with this name, if it can still be asked; for vectors that it made before."""
+    """The embedding model with this name, if it can still be used; for vectors that it made earlier."""
     try:
         found = _named(name, os.environ)
     except UsageError:
@@ -60,7 +57,7 @@ def _named(spec: str, environ: Mapping[str, str]) -> Embedder | None:
     kind, _, rest = spec.partition(":")
     if kind != "openai":
         return None
-    from quoth.neuro.embed.endpoint import KEY, OPENAI, Endpoint  # here: httpx takes its time
+    from quoth.neuro.embed.endpoint import KEY, OPENAI, Endpoint  # here: httpx is slow to import
 
     model, _, url = rest.partition("@")
     return Endpoint(model, url or OPENAI, environ.get(KEY, ""))

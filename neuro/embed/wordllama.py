@@ -1,6 +1,6 @@
 """Embeds texts with the table of word vectors in the package wordllama: nothing is downloaded or sent.
 
-The package is data: two of its files are read, by their hash, and nothing of it is imported. The vector of a
+Two files of the package are read, after a check of their hash, and nothing in it is imported. The vector of a
 text is the mean of the rows of its tokens. numpy and tokenizers are loaded, in a thread, at the first text.
 """
 
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 PACKAGE: Final = "wordllama"
-DIMENSIONS: Final = 256  # of the table
+DIMENSIONS: Final = 256  # the length of a row of the table
 NAME: Final = f"{PACKAGE}-l2-supercat-{DIMENSIONS}"
-BEFORE: Final = f"{PACKAGE}-0.4"  # what vectors of the same table were called before
+BEFORE: Final = f"{PACKAGE}-0.4"  # the earlier name of vectors from the same table
 _LOADING: Final = threading.Lock()
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of the package: its path there, and the SHA-256 of its bytes without white space at the end."""
+    """A file of the package: its path there, and the SHA-256 of its bytes without trailing white space."""
 
     path: str
     sha256: str
 
     def read(self, folder: Path) -> bytes:
-        """Its bytes. Raises OSError, and ValueError where they are not those that are expected."""
+        """Its bytes. Raises OSError, and ValueError if the hash is wrong."""
         data = (folder / self.path).read_bytes()
         if hashlib.sha256(data.rstrip(b"\n")).hexdigest() != self.sha256:
             raise ValueError(f"{self.path} is not the file with the SHA-256 {self.sha256}")
         return data
 
 
-# As in the releases 0.2.2.post0 and 0.4 of the package.
+# The files of the releases 0.2.2.post0 and 0.4 of the package.
 WEIGHTS: Final = DataFile(
     "weights/l2_supercat_256.safetensors", "64b47a2dc493cb8e85944076601189739852d7b64e0e1eedcb1937a251cd9fd5"
 )
@@ -55,7 +55,7 @@ TOKENIZER: Final = DataFile(
 
 
 def installed() -> bool:
-    """Whether the package is here; it is not imported."""
+    """Whether the package is installed; it is not imported."""
     return find_spec(PACKAGE) is not None
 
 
@@ -97,13 +97,13 @@ class WordLlama:
             from tokenizers import Tokenizer
 
             weights, words = (file.read(_folder()) for file in (WEIGHTS, TOKENIZER))
-            start = 8 + int.from_bytes(weights[:8], "little")  # behind a header in JSON: there is one tensor
+            start = 8 + int.from_bytes(weights[:8], "little")  # after a header in JSON there is one tensor
             table = numpy.frombuffer(weights, "<f2", offset=start).reshape(-1, DIMENSIONS)
             tokenizer = Tokenizer.from_str(words.decode())
             tokenizer.no_padding()
             tokenizer.no_truncation()
             return tokenizer, table.astype("<f4")
-        except Exception as error:  # packages of others, perhaps half installed
+        except Exception as error:  # foreign packages, perhaps half installed
             raise ToolError(
                 f"The embedding model of the package {PACKAGE} cannot be loaded ({type(error).__name__}); "
                 f"install it again with {install_extra('vectors')}."
@@ -111,7 +111,7 @@ class WordLlama:
 
 
 def _mean(table: NDArray[Any], tokens: Sequence[int]) -> bytes:
-    """The mean of the rows of these tokens, 1 long, as float32; all 0 where there are none."""
+    """The mean of the rows of these tokens as float32, normalised to length 1; all 0 without tokens."""
     if not tokens:
         return bytes(4 * DIMENSIONS)
     mean = table[tokens].mean(axis=0)

@@ -1,1 +1,1 @@
-"""What a model is shown: tools, JSON schemas, grammars, rules, in the dialect it speaks."""
+"""The prompt of a model: tools, JSON schemas, grammars and rules in its dialect."""

@@ -1,9 +1,9 @@
-"""The tool belt: views of the table for a model. Equal tables give equal views, byte for byte. A tool that is
-not ``shown`` appears only in the view for programs, and can be looked up; one that is hidden in no view.
+"""The tool list (belt): views of the table for a model. Equal tables give equal views, byte for byte. A tool
+that is not ``shown`` appears only in the view for programs, and can be looked up; a hidden tool appears in no
+view.
 
-Knows the table's public face; it neither calls a tool nor reads a reply. The wording "AVAILABLE TOOLS:", the
-line of each tool and its "Parameters:" come from the first seed (001), the lines of tags from another (000).
-"""
+The wording "AVAILABLE TOOLS:", the line of each tool and its "Parameters:" come from the first seed (001),
+the lines of tags from another (000)."""
 
 from __future__ import annotations
 
@@ -41,27 +41,27 @@ HEADS = {
     "bare": "Most have one line here. Before you call one of those, look at it: (describe :name <name>)\n"
     "To find those for a purpose: (search-tools :words <words>)",
 }
-LONGEST_LINE = 120  # characters of a tool's line in the bare view
-MOST_LINES = 200  # and how many there are: a model that searches need not read thousands
-NEAREST, FAR = 20.0, 0.1  # what meaning counts beside words, and the cosine below which it counts nothing
-SEARCH_TOOLS = ("describe", "search-tools")  # shown in full beside the bare lines
+LONGEST_LINE = 120  # maximum of characters in a tool's line of the bare view
+MOST_LINES = 200  # maximum of these lines: a model that searches need not read thousands
+NEAREST, FAR = 20.0, 0.1  # the weight of meaning next to words, and the cosine below which it is 0
+SEARCH_TOOLS = ("describe", "search-tools")  # shown in full next to the bare lines
 
 
 def belt(table: ToolTable, view: str = "lisp") -> str:
-    """The belt as text; JSON text for the JSON views. Raises UsageError for an unknown view."""
+    """The tool list as text; JSON text for the JSON views. Raises UsageError for an unknown view."""
     if view in TEXT_VIEWS:
         return str(_view(table, view))
     return json.dumps(belt_data(table, view), ensure_ascii=False, indent=2) + "\n"
 
 
 def belt_data(table: ToolTable, view: str) -> list[dict[str, Any]]:
-    """The belt of a JSON view as data. Raises UsageError for any other view."""
+    """The tool list in a JSON view as data. Raises UsageError for any other view."""
     data: list[dict[str, Any]] = json.loads(belt_bytes(table, view))
     return data
 
 
 def belt_bytes(table: ToolTable, view: str) -> bytes:
-    """The belt of a JSON view, serialised for a provider. Raises UsageError for any other view."""
+    """The tool list in a JSON view, serialised for a provider. Raises UsageError for any other view."""
     if view in TEXT_VIEWS:
         raise UsageError(f"The view {view} is text, not JSON.")
     shown = _view(table, view)
@@ -70,14 +70,14 @@ def belt_bytes(table: ToolTable, view: str) -> bytes:
 
 
 def belt_json(table: ToolTable, view: str) -> dict[str, Any]:
-    """The belt of a view together with its name, the names of its tools and the hash of their schemas."""
+    """The tool list of a view with the view's name, the names of the tools and the hash of their schemas."""
     shown = belt(table, view) if view in TEXT_VIEWS else belt_data(table, view)
     seen = _seen(table, view)
     return {"view": view, "schema_hash": seen.schema_hash, "tools": seen.names(), "belt": shown}
 
 
-# A belt is built once for a table, and again when what a model is shown of it has changed. Who runs many
-# tables at once builds the oldest again: a view of a hundred tools is some 50 KB.
+# The tool list of a table is built once, and again when its shown tools have changed. With many tables at
+# once, the oldest is built again: a view of a hundred tools has about 50 KB.
 _built: dict[tuple[str, str], str | bytes] = {}
 MOST_BUILT = 64
 
@@ -97,7 +97,7 @@ def _view(table: ToolTable, view: str) -> str | bytes:
 
 
 def _seen(table: ToolTable, view: str) -> ToolTable:
-    """The tools a view shows: programs may use those too that are not for replies."""
+    """The tools that a view shows; programs may also use tools that are not for replies."""
     return table.in_programs if view == "run" else table.shown
 
 
@@ -105,8 +105,8 @@ def _seen(table: ToolTable, view: str) -> ToolTable:
 
 
 def _bare_view(table: ToolTable) -> str:
-    """One line a tool, of those that are here first if there are too many; those that tell of the others in
-    full."""
+    """One line for each tool (local tools first, if there are too many), and the tools that find the others
+    in full."""
     known = [tool for tool in table if tool.name in SEARCH_TOOLS]
     others = [tool for tool in table if tool.name not in SEARCH_TOOLS]
     if len(others) > MOST_LINES:
@@ -121,8 +121,8 @@ def _text(head: str, parts: Iterable[str]) -> str:
     return "\n\n".join([f"AVAILABLE TOOLS:\n{HEADS[head]}", *parts]) + "\n"
 
 
-# As JSON Schema: for OpenAI's two APIs, for Anthropic, for MCP, and one line a tool for a prompt. Every
-# schema is inline (no ``$ref``). The APIs accept every tool name, unless it is too long.
+# As JSON Schema: for OpenAI's two APIs, for Anthropic, for MCP, and one line for each tool for a prompt.
+# Every schema is inline (no ``$ref``). The APIs accept every tool name, unless it is too long.
 
 
 def openai_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
@@ -130,7 +130,7 @@ def openai_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
 
 
 def responses_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
-    """As for OpenAI's chat, with the fields of the function in the tool itself."""
+    """As for OpenAI's chat, but the fields of the function are in the tool itself."""
     return [{**tool.pop("function"), **tool} for tool in openai_tools(tools)]
 
 
@@ -160,7 +160,7 @@ def json_lines(tools: Iterable[CognitiveTool]) -> list[str]:
 
 
 def hints(tool: CognitiveTool) -> dict[str, bool]:
-    """MCP's annotations, from the effects. A tool that takes a program may do all that any tool does."""
+    """MCP's annotations, from the effects. A tool that takes a program may have the effects of any tool."""
     effects = set(tool.effects)
     if any(param.type is Code for param in tool.offered):
         effects |= {"writes", "runs", "net"}
@@ -178,7 +178,7 @@ TEXT_VIEWS: dict[str, Callable[[ToolTable], str]] = {
     "json": lambda table: _text("json", ["\n".join(json_lines(table))] if len(table) else []),
     # The other tools cannot be called in this dialect.
     "tags": lambda table: _text("tags", (_tags_tool(tool) for tool in table if tool.tag)),
-    # What a program may call; eval is what runs it.
+    # The tools for a program; eval runs it.
     "run": lambda table: _text("run", (_lisp_tool(tool) for tool in table if tool.name != "eval")),
     "bare": _bare_view,
 }
@@ -241,7 +241,7 @@ def _plist_param(param: Param) -> str:
 
 
 def _type_form(hint: Any) -> str:
-    """A type as Hy writes it, ``(get list str)``; one that needs a class of its author's, in words."""
+    """A type in Hy, ``(get list str)``; in words if it needs a class of its author."""
     if hint in PLAIN:
         return PLAIN[hint]
     origin, inner = get_origin(hint), " ".join(map(_type_form, get_args(hint)))
@@ -271,16 +271,16 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-# What has changed
+# Changes
 
 NEWS = "TOOLS: the tools that you can call have changed."
-MOST_SHOWN = 10  # tools that are shown in full when they have changed; of others the names
+MOST_SHOWN = 10  # maximum of changed tools shown in full; of others only the names
 MOST_NAMED = 100
 
 
 def news_text(before: ToolTable, now: ToolTable) -> str:
-    """What a model that knows the tools ``before`` must be told of those there are ``now``; empty for
-    nothing."""
+    """The message for a model that knows the tools ``before`` about the tools ``now``; empty if nothing
+    changed."""
     old, new = ({tool.name: tool for tool in table.shown} for table in (before, now))
     same = {name for name in old if name in new and old[name] is new[name]}
     kept = [name for name in old if name in new and name not in same]
@@ -299,32 +299,33 @@ def news_text(before: ToolTable, now: ToolTable) -> str:
 
 
 def _told_of(tool: CognitiveTool) -> dict[str, Any]:
-    """What a model can be told of a tool: its code is no matter of its."""
+    """The description of a tool for a model, without its code."""
     return {name: value for name, value in tool.entry.items() if name != "version"}
 
 
 def _named(names: Sequence[str]) -> list[str]:
-    """The names in one line, if there are any; of many the first."""
+    """The names in one line, if there are any; only the first of many."""
     more = f", and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
     return [", ".join(names[:MOST_NAMED]) + more] if names else []
 
 
-# Looking things up in the belt, for describe and search-tools
+# Look-ups in the tool list, for describe and search-tools
 
 
 class BeltCatalog:
-    """The table as the tools ``describe`` and ``search-tools`` see it (Catalog in tools/call/context.py). It
-    searches by meaning too, if ``embedder`` gives a model for that."""
+    """The table for the tools ``describe`` and ``search-tools`` (Catalog in tools/call/context.py). It also
+    searches by meaning, if ``embedder`` returns a model."""
 
     def __init__(self, table: ToolTable, embedder: Callable[[], Embedder | None] | None = None) -> None:
         self._table = table.visible
         self._embedder = embedder
         self._vectors: list[Sequence[float]] = []
-        self._words: list[tuple[str, ...]] = []  # of each tool, as _words_of gives them
+        self._words: list[tuple[str, ...]] = []  # the result of _words_of for each tool
         self._other: BeltCatalog | None = None
 
     def of(self, table: ToolTable) -> BeltCatalog:
-        """The catalog of another table. The last is kept, for the meaning of its tools has been read."""
+        """The catalog of another table. The last one is kept, because the vectors of its tools are
+        computed."""
         if table.visible is self._table:
             return self
         if self._other is None or self._other._table is not table.visible:
@@ -332,12 +333,12 @@ class BeltCatalog:
         return self._other
 
     def describe(self, name: str) -> str:
-        """The full description of one tool. Raises UnknownToolError, which names the nearest."""
+        """The full description of one tool. Raises UnknownToolError with the nearest name."""
         return _lisp_tool(self._table.get(name))
 
     async def search(self, words: str, limit: int) -> list[str]:
         """One line for each of the best matching tools, at most ``limit``; a match in a name counts most,
-        then how near its meaning is."""
+        then the similarity of meaning."""
         meant = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
         wanted = [f" {word} " for word in meant]
         tools = [tool for tool in self._table if tool.name not in SEARCH_TOOLS]
@@ -351,8 +352,8 @@ class BeltCatalog:
         return [_bare_line(self._table.get(name)) for _, name in found[:limit]]
 
     async def _near(self, words: str, tools: Sequence[CognitiveTool]) -> list[float]:
-        """How near each tool is to what is wanted, from 0 to NEAREST; 0 for all where there is no model, or
-        it does not answer."""
+        """The similarity of each tool to the words, from 0 to NEAREST; 0 for all if there is no model or it
+        does not answer."""
         embedder = None if self._embedder is None else self._embedder()
         if embedder is None:
             return [0.0] * len(tools)
@@ -367,11 +368,12 @@ class BeltCatalog:
         return [NEAREST * cosine if cosine >= FAR else 0.0 for cosine in cosines]
 
 
-WEIGHTS = (4, 2, 1)  # of a word in a name, a description, a parameter
+WEIGHTS = (4, 2, 1)  # for a word in a name, a description, a parameter
 
 
 def _words_of(tool: CognitiveTool) -> tuple[str, ...]:
-    """The stems of its name, description and parameters. Texts, since thousands of sets are slow to make."""
+    """The stems of a tool's name, description and parameters, as texts: thousands of sets are slow to
+    make."""
     docs = " ".join(f"{param.name} {param.doc}" for param in tool.offered)
     return tuple(f" {' '.join(stems(text))} " for text in (tool.name, tool.description, docs))
 

@@ -1,6 +1,5 @@
-"""Dialects: how a model is shown the tools, how its reply becomes call forms, and which model uses which.
-
-Knows belts, readers and replies; it runs nothing and asks no model. Every dialect ends in the same CallForm.
+"""Dialects: how tools are shown to a model, how its reply becomes call forms, and which model uses which
+dialect. Calls in every dialect become the same CallForm.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 @dataclass(frozen=True)
 class NativeFound(FoundCall):
-    """A readable native call; ``id`` is the provider's id, under which its result is sent back."""
+    """A readable native call; ``id`` is the provider's id, which its result needs."""
 
     id: str = ""
 
 
 @dataclass(frozen=True)
 class NativeFault(Fault):
-    """A native call that could not be read; the provider expects a result for its ``id`` too."""
+    """An unreadable native call; the provider expects a result for its ``id``, too."""
 
     id: str = ""
 
@@ -59,27 +58,26 @@ def _dumps(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Dialect:
-    """One way of calling tools.
+    """One notation for calls.
 
-    ``view`` is the belt in the system message, empty for a ``native`` dialect: its tools are a field of the
-    request. ``reminds`` repeats the task with every result, which small models need. ``stops``: a run ends
-    with the first reply that has calls.
-    """
+    ``view`` is the view of the tool list in the system message, empty for a ``native`` dialect: its tools are
+    a field of the request. ``reminds`` repeats the task with every result, which small models need.
+    ``stops``: a run ends with the first reply that has calls."""
 
     name: str
     view: str
     rules: str
     native: bool = False
     reminds: bool = True
-    spelling: Spelling | None = None  # for a grammar; without one a model is not bound
-    write: Callable[[CallForm], str] = str  # a call, for examples and measurements
+    spelling: Spelling | None = None  # for a grammar; None: no grammar
+    write: Callable[[CallForm], str] = str  # writes a call, for examples and measurements
     stops: bool = False
 
     def opening(
         self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
     ) -> str:
-        """The system message: the belt and the rules; empty for a table without visible tools. With
-        ``search`` most tools have one line only. ``view`` and ``rules`` replace the dialect's own."""
+        """The system message: the tool list and the rules; empty for a table without visible tools. With
+        ``search`` most tools have only one line. ``view`` and ``rules`` replace the dialect's own."""
         if not table.shown:
             return ""
         if view is None:
@@ -91,7 +89,7 @@ class Dialect:
         return shown + told.rstrip()
 
     def tools(self, table: ToolTable, view: str) -> bytes | None:
-        """The tools as JSON for the backend's request; None without any, or for a dialect in text."""
+        """The tools as JSON for the backend's request; None without tools, or for a dialect in text."""
         return belt_bytes(table, view) if self.native and view and table.shown else None
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
@@ -101,10 +99,10 @@ class Dialect:
         return grammar(table, spelling=self.spelling, **{"several": self.stops, **bounds})  # as the rules say
 
     def read(self, completion: Completion, table: ToolTable) -> Reading:
-        """The calls of a reply. Never raises: ``errors`` of the Reading has what could not be read."""
+        """The calls of a reply. Never raises: ``errors`` of the Reading has the unreadable parts."""
         reading = self.read_text(completion.text, table, cut=completion.finish == "length")
         if completion.kept:
-            from quoth.neuro.backends.answers import reasoning_in  # here: few send thoughts beside a reply
+            from quoth.neuro.backends.answers import reasoning_in  # here: few replies have such thoughts
 
             reading.reasoning = "\n\n".join(filter(None, [reasoning_in(completion.kept), reading.reasoning]))
         if completion.finish == "malformed":
@@ -115,15 +113,15 @@ class Dialect:
         return reading
 
     def read_text(self, text: str, table: ToolTable, *, cut: bool = False) -> Reading:
-        """The calls of a text; ``cut``: the text was cut off at its maximal length."""
-        from quoth.neuro.reading.reply import read_reply  # here: who calls without a model reads no reply
+        """The calls of a text; ``cut``: the text was cut off at its maximum length."""
+        from quoth.neuro.reading.reply import read_reply  # here: without a model there is no reply to read
 
         reading = read_reply(text, *self._vocabulary(table), cut=cut)
         reading.calls = [self._fitted(call, table) for call in reading.calls]
         return reading
 
     def stream(self, table: ToolTable) -> Callable[[str], list[CallForm]]:
-        """A function that takes the pieces of a reply one by one and returns the calls that each completes;
+        """A function that takes the pieces of a reply in order and returns the calls that each completes;
         always none for a native dialect, whose calls are not in the text."""
         if self.native:
             return lambda piece: []
@@ -146,11 +144,11 @@ class Dialect:
         return table.text_names, {}
 
     def result_head(self, form: CallForm, table: ToolTable) -> str:
-        """What a result begins with, instead of its call as a form; empty for that."""
+        """The beginning of a result, instead of its call as a form; empty to use the form."""
         return ""
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
-        """A call as this dialect writes it; for examples and measurements."""
+        """A call in this dialect; for examples and measurements."""
         return self.write(form)
 
 
@@ -173,7 +171,7 @@ class _Tags(Dialect):
         return table.text_names, table.tags
 
     def result_head(self, form: CallForm, table: ToolTable) -> str:
-        """Without the call: what stood behind a tagged line there, a model writes behind its next."""
+        """Without the call, because a model copies text after a tagged line to its next tagged line."""
         return f"Result of {prefix_of(table.get(form.tool)) if form.tool in table else form.tool},"
 
     def spell(self, form: CallForm, table: ToolTable | None = None) -> str:
@@ -183,7 +181,7 @@ class _Tags(Dialect):
 
 
 class _EveryCallIsAProgram(Dialect):
-    """Every call is a program: the one tool ``run`` stands for ``eval``."""
+    """Every call is a program: the only tool is ``run``, which means ``eval``."""
 
     def opening(
         self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
@@ -200,7 +198,7 @@ class _EveryCallIsAProgram(Dialect):
         return replace(reading, calls=[replace(call, form=_program(call.form)) for call in reading.calls])
 
     def _fitted(self, call: FoundCall, table: ToolTable) -> FoundCall:
-        """The call as it is: the values in a program are the program's."""
+        """The call, unchanged: values in a program are not converted."""
         return call
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
@@ -232,22 +230,20 @@ RUN_TEXT = _EveryCallIsAProgram("run", "run", rules.RUN_TEXT, spelling=LISP, wri
 
 DIALECTS = {dialect.name: dialect for dialect in (CALL_FORM, PLIST, JSON, TAGS, NATIVE, RUN)}
 
-# Which dialect a model speaks best, by the name it was chosen by; the first that matches. For the embedded
-# ones it was measured; for the others it is what their makers train them on. Open models on somebody's server
-# get text, for a server may take tools and not show them to the model.
+# The best dialect of a model by the name in its spec; the first match counts. For embedded models it was
+# measured; for others it is the dialect of their training. Open models on a user's own server get text,
+# because a server may accept tools without showing them to the model.
 FAMILIES: tuple[tuple[str, str], ...] = (
     (r"local|llamacpp:|scripted:", "call-form"),
     (r"[\w-]+:(.*/)?(gpt-[4-9]|gpt-oss|chatgpt|o\d|claude-|gemini-)", "native"),
 )
 
 
-SEARCHED = (
-    "A belt to search does not go with the dialect native, whose tools are all shown in full; run is spoken."
-)
+SEARCHED = "The dialect native shows all tools in full, so --belt search uses the dialect run instead."
 
 
 def named_dialect(name: str) -> Dialect:
-    """The dialect of that name. Raises UsageError with the nearest."""
+    """The dialect of that name. Raises UsageError with the nearest name."""
     if name not in DIALECTS:
         raise UsageError(
             f"There is no dialect {name}; the dialects are {', '.join(DIALECTS)}."
@@ -270,11 +266,11 @@ def choose_dialect(
     search: bool = False,
     configured: Mapping[str, Provider] = NONE,
 ) -> tuple[Dialect, str]:
-    """The dialect for a model, and a note for the user when it is not the one that was ``wanted``.
+    """The dialect for a model, and a note for the user if it is not the ``wanted`` one.
 
-    With ``search`` the model searches the tools instead of being shown them all. Native tools are always
-    shown in full, so the dialect ``run`` with its one tool then takes the place of ``native``. ``configured``
-    are providers beside those of the table. Raises UsageError for an unknown or unsuitable dialect.
+    With ``search`` the model searches the tools instead of seeing them all. Native tools are always shown in
+    full, so the dialect ``run`` with its single tool then replaces ``native``. ``configured`` are providers
+    besides those of the table. Raises UsageError for an unknown or unsuitable dialect.
     """
     name = wanted or _usual(model, configured)
     dialect = named_dialect(name)
@@ -284,7 +280,7 @@ def choose_dialect(
         if wanted:
             notes.append(SEARCHED)
     if search and dialect.name not in ("call-form", "run"):
-        raise UsageError(f"A belt to search goes with the dialects call-form and run, not with {name}.")
+        raise UsageError(f"--belt search needs the dialect call-form or run, not {name}.")
     if dialect.native and not takes_tools:
         if wanted:
             notes.append(refusal_note(dialect, f"{model} takes no native tools."))
@@ -293,7 +289,7 @@ def choose_dialect(
 
 
 def _usual(model: str, configured: Mapping[str, Provider]) -> str:
-    """The dialect that suits a model: by its family, else by its provider."""
+    """The usual dialect of a model: by its family, otherwise by its provider."""
     family = next((name for pattern, name in FAMILIES if re.match(pattern, model)), "")
     kind, colon, _ = model.partition(":")
     provider = find_provider(kind, configured) if colon and not family else None
@@ -301,7 +297,7 @@ def _usual(model: str, configured: Mapping[str, Provider]) -> str:
 
 
 def dialect_of_next(dialect: Dialect, model: str, *, takes_tools: bool) -> Dialect:
-    """The dialect in which a conversation goes on with another model: the same, unless its calls are native
+    """The dialect of a conversation that continues with another model: the same, unless its calls are native
     and that model calls better in text. Every model reads a dialect in text."""
     if not dialect.native or choose_dialect(model, takes_tools=takes_tools)[0].native:
         return dialect
@@ -309,14 +305,14 @@ def dialect_of_next(dialect: Dialect, model: str, *, takes_tools: bool) -> Diale
 
 
 def without_tools(dialect: Dialect) -> Dialect:
-    """The dialect to use instead where the server takes no native tools."""
+    """The dialect to use instead if the server takes no native tools."""
     if not dialect.native:
         return dialect
     return RUN_TEXT if dialect.name == "run" else CALL_FORM
 
 
 def refusal_note(dialect: Dialect, reason: str) -> str:
-    """The user's note that a dialect's native tools cannot be used, and what replaces it."""
+    """The note for the user that a dialect's native tools cannot be used, with the replacement."""
     return f"{reason} It is asked for {_words(without_tools(dialect))}."
 
 
@@ -324,16 +320,16 @@ def _words(dialect: Dialect) -> str:
     return "programs in text" if dialect.name == "run" else "call forms in text"
 
 
-# How results go back
+# Results for the model
 
 
 def call_id(found: FoundCall | Fault) -> str:
-    """The provider's id of a native call or fault; empty for one in text."""
+    """The provider's id of a native call or fault; empty for a call in text."""
     return str(getattr(found, "id", ""))
 
 
 def result_messages(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """The messages that send the results and faults of a turn to the model, from pairs of call id and text.
+    """The messages with the results and faults of a turn for the model, from pairs of call id and text.
 
     Each is a role, a text and a call id, for Messages.append: every native call gets a message with its id,
     all others share one.
@@ -347,7 +343,7 @@ def result_messages(heard: Iterable[tuple[str, str]]) -> list[tuple[str, str, st
 
 
 def sound_calls(calls: Iterable[NativeCall], finish: str) -> list[NativeCall]:
-    """Native calls as they go back to a server: arguments that are misspelt, with one reading, as JSON."""
+    """Native calls to send back to a server: misspelt arguments with only one reading become JSON."""
     from quoth.neuro.reading.json_calls import sound_arguments
 
     cut = finish == "length"
@@ -355,8 +351,8 @@ def sound_calls(calls: Iterable[NativeCall], finish: str) -> list[NativeCall]:
 
 
 def _read_native(completion: Completion, table: ToolTable, words: Reading) -> Reading:
-    """The native calls of a reply beside its ``words``. A call in these is one that the server has left
-    there, and not another one."""
+    """The native calls of a reply, with its ``words``. A call in the words is one that the server did not
+    extract, not an additional one."""
     from quoth.neuro.reading.json_calls import bare_name, read_arguments
 
     reading = replace(words, calls=[], errors=[], passed=[])
@@ -382,7 +378,7 @@ def _fault(call: NativeCall, name: str, error: InvalidCallError, finish: str) ->
 
 
 def _without_nulls(form: CallForm, tool: CognitiveTool) -> CallForm:
-    """Strict schemas make a model write null for what it leaves out."""
+    """The call without nulls, which models write for missing arguments under strict schemas."""
     if None not in form.args.values():
         return form
     params = {name: param for param in tool.params for name in (param.name, kebab(param.shown))}
@@ -403,13 +399,14 @@ def _left_out(param: Param) -> bool:
 
 @cache
 def _run_table() -> ToolTable:
-    """A table with the dialect's one tool; nothing dispatches it, for it is read as a call of eval."""
+    """A table with the dialect's single tool. It is never dispatched, because it is read as a call of
+    eval."""
     program = Param("program", str, rules.RUN_PROGRAM)
     return ToolTable((CognitiveTool("run", rules.RUN_TOOL, (program,)),))
 
 
 def _program(form: CallForm) -> CallForm:
-    """``(run :program X)`` as ``(eval :form X)``; any other call as the program that it is."""
+    """``(run :program X)`` as ``(eval :form X)``; any other call as a program."""
     if form.tool == "eval":
         return form
     if form.tool != "run":
@@ -419,5 +416,5 @@ def _program(form: CallForm) -> CallForm:
         *(form.args[name] for name in form.args if kebab(name) in ("program", "form")),
     ]
     if len(values) != 1 or len(form.args) + len(form.positional) != 1:
-        return CallForm("eval", form.args, form.positional)  # the door says what is wrong with it
+        return CallForm("eval", form.args, form.positional)  # the door reports its fault
     return CallForm("eval", {"form": values[0]})

@@ -1,7 +1,8 @@
-"""A GBNF grammar made from the belt, for servers of the llama.cpp family, so that every call can be read.
+"""A GBNF grammar made from the tool list, for servers of the llama.cpp family, so that every call is
+readable.
 
-Knows the table's public face and how calls are spelt, and no model. Required arguments come first, in the
-order of the signature; optional ones follow in any order, each at most once.
+Required arguments come first, in the order of the signature; optional ones follow in any order, each at most
+once.
 """
 
 from __future__ import annotations
@@ -41,21 +42,22 @@ untagged ::= sure ([A-Z] [A-Z]? [A-Z]? ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-
 """
 
 
-# An answer begins like a sentence: with a capital, a digit or any letter beyond ASCII. A model that would
-# rather call begins "read-file :path …" where a parenthesis is forbidden, which is neither. In the dialect
-# tags it begins "EVAL, (…" where "EVAL: (…" is forbidden: there no answer begins with four capitals or more.
+# An answer begins like a sentence: with a capital, a digit or any letter beyond ASCII. Where calls are
+# forbidden, a model that wants to call begins "read-file :path …" without the parenthesis, which is neither a
+# call nor an answer. In the dialect tags it begins "EVAL, (…" instead of "EVAL: (…", so there no answer
+# begins with four capitals or more.
 
-# A model that has lost its way nests for ever; a program of its own needs less.
+# A confused model nests forever; real programs need less depth.
 PROGRAM_DEPTH = 12
 
 
-# So many optional arguments may come in any order; it takes a rule for each set of those still to come.
+# Maximum of optional arguments in any order, because each set of remaining arguments needs a rule.
 FREE_ORDER = 4
 
 
 class Spelling(NamedTuple):
-    """How a dialect writes a call: the text that opens it, that precedes the first argument, separates two,
-    names an argument, and closes the call. ``json`` says whether values are JSON."""
+    """The notation of a call in a dialect: the texts that open it, precede the first argument, separate two
+    arguments, name an argument, and close the call. ``json``: values are JSON."""
 
     opened: Callable[[CognitiveTool], str]
     first: str
@@ -89,7 +91,7 @@ TAGS = Spelling(
     "}",
     json=True,
 )
-# What a program of the dialect run may begin with, beside a tool; inside of it any name may stand.
+# The allowed first names of a program in the dialect run, besides tools; inside it any name is allowed.
 HEADS = """do let if when cond for while lfor dfor sfor setv defn try not and or + - * / // % ** = != < > <=
     >= in len sum max min abs round sorted reversed str int float bool list dict set range zip enumerate any
     all get cut . print pmap gather values""".split()  # noqa: SIM905
@@ -110,9 +112,9 @@ def grammar(
     """The grammar for a reply: one call or ``several``, or an answer in plain words; ``may_answer`` or
     ``may_call`` false forbids one of them. With ``programs`` a call is a program for ``run``.
 
-    Where the model may not answer yet, tools that can only repeat its own words are left out as well, because
-    small models answer through them; an answer that begins with ``lead`` is allowed then too. ``without``
-    names tools that may not be called now. ``answer`` is the rule of an answer that is no plain words."""
+    If the model may not answer yet, tools that can only repeat its own words are left out as well, because
+    small models answer through them; an answer that begins with ``lead`` is then allowed, too. ``without``
+    names tools that may not be called now. ``answer`` is the rule of an answer other than plain words."""
     tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
@@ -125,7 +127,7 @@ def grammar(
     if tools:
         names = " | ".join(f"call-{tool.name}" for tool in tools)
         more = ' ("\\n" call){0,7}' if several else ""
-        # A model that ends its line may stop there: it wrote the line again where another call had to follow.
+        # A model may stop after its line: it repeated the line when another call was required.
         rules.append(f'calls ::= sure call{more} "\\n"?' if spelling is TAGS else f"calls ::= call{more}")
         if programs:
             heads = " | ".join(map(_quoted, HEADS))
@@ -138,8 +140,8 @@ def grammar(
 
 
 def _only_says(tool: CognitiveTool) -> bool:
-    """Whether a tool has no effects and takes at most one text: such a tool can only repeat what the model
-    wrote. One with more arguments rather has an author who forgot to declare effects."""
+    """Whether a tool has no effects and takes at most one text: such a tool can only repeat the model's
+    words. The author of a tool with more arguments has probably forgotten to declare effects."""
     return not tool.effects and len(tool.offered) <= 1 and all(param.type in TEXTS for param in tool.offered)
 
 
@@ -158,7 +160,7 @@ def _programs() -> list[str]:
 
 
 def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
-    """The rule of a tool's calls, and those of its optional arguments, named by its ``number``."""
+    """The rule of a tool's calls, and the rules of its optional arguments, named by its ``number``."""
     if spelling is TAGS and tool.tag and tool.tag.pattern:
         return [f"call-{tool.name} ::= {_quoted(f'{prefix_of(tool)}: ')} {_matching(tool.tag.pattern)}"]
     required = [param for param in tool.offered if param.required]
@@ -170,7 +172,7 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
         parts.append(_optional(number, optional, spelling, bool(required), rules))
     parts.append(_quoted(spelling.closed))
     if spelling is TAGS and takes_line(tool):
-        if required[0].type is Code:  # as JSON, its quotes would stand inside of quotes
+        if required[0].type is Code:  # as JSON, its quotes would be inside quotes
             parts = [
                 _quoted(f"{prefix_of(tool)}: "),
                 "form",
@@ -183,7 +185,7 @@ def _call(tool: CognitiveTool, number: int, spelling: Spelling) -> list[str]:
     ]
 
 
-# The pieces of a tag's pattern that a grammar can say: words to choose from, blanks, the rest of the line.
+# The pieces of a tag's pattern that a grammar can express: alternatives, blanks, the rest of the line.
 _PIECE = re.compile(
     r"\((?P<words>[\w -]+(?:\|[\w -]+)*)\)|(?P<blank>\\s\+?| )|(?P<line>\(\.\+\)\Z)"
     r"|(?P<digits>\(\\d\+\))|(?P<word>\(\\[wS]\+\))"
@@ -192,7 +194,7 @@ _SAID = {"blank": '" "', "line": "line", "digits": "[0-9]+", "word": "[A-Za-z0-9
 
 
 def _matching(pattern: str) -> str:
-    """A rule for what matches the pattern, where it is made of such pieces; for any other pattern, a line."""
+    """A rule that matches the pattern, if it consists of such pieces; for any other pattern, a line."""
     parts: list[str] = []
     position = 0
     while position < len(pattern):
@@ -216,7 +218,7 @@ def _optional(
     tool: int, left: tuple[tuple[int, Param], ...], spelling: Spelling, begun: bool, rules: dict[str, str]
 ) -> str:
     """The name of the rule for the optional arguments that are ``left``; it is added to ``rules``."""
-    # By numbers: of the names, with hyphens in them, two tools could make the same.
+    # Numbers, because the hyphenated names of two tools could give the same rule name.
     name = f"opt-{tool}-{'-'.join(str(place) for place, _ in left)}{'' if begun else '-first'}"
     if name not in rules:
         rules[name] = ""

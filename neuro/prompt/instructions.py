@@ -1,6 +1,6 @@
 """The working rules for a model, in each dialect. The texts are tuned: measure before changing one.
 
-Knows how a dialect spells a call, and no tool but those that ship, which the examples use.
+The examples use only built-in tools.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ You know only the names of the files here: look before you answer, and never gue
 - If the task is about a file, begin with read-file. To find out which files hold a word, use grep-search.
 - To change a file, use edit-file; to make one, write-file.
 - To compute, use eval; never compute in your head.
-Reply with one call and nothing else; its result is the next message. Then make the next call, or answer.
+Reply with one call and nothing else; its result is the next message. Then send the next call, or answer.
 When the results answer the task, reply in one plain sentence.
 """
 
@@ -35,12 +35,12 @@ GREP = CallForm("grep-search", {"pattern": "green", "path": "<other>"})
 
 
 def text_rules(spell: Callable[[CallForm], str]) -> str:
-    """The rules of a dialect whose calls are text; ``spell`` writes the calls of the example."""
+    """The rules of a dialect with calls in text; ``spell`` writes the calls of the example."""
     return HOW + EXAMPLE.format(read=spell(READ), grep=spell(GREP))
 
 
 def rules_without(told: str, names: Collection[str]) -> str:
-    """Rules without the hints and the example that name one of these tools."""
+    """The rules without hints and an example that name one of these tools."""
     named = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, names))})(?![\w-])")
     how, example, rest = told.partition("\nEXAMPLE:\n")
     lines = []
@@ -53,9 +53,9 @@ def rules_without(told: str, names: Collection[str]) -> str:
     return "\n".join(lines) + "\n" + ("" if named.search(rest) else example + rest)
 
 
-# What each line names is there or the line is left out: the tables of chat bots need not hold these tools.
+# A line is left out if a tool in it is missing: the tables of chat bots need not contain these tools.
 TAG_HINTS = (
-    (("read-file",), "- If the task names a file, begin with {}, whatever it asks of the file.\n"),
+    (("read-file",), "- If the task names a file, begin with {}, for any question about it.\n"),
     (
         ("grep-search",),
         "- If it asks which file, or how many lines hold a word, begin with {}.\n",
@@ -75,7 +75,7 @@ When the results answer the task, reply in one plain sentence."""
 TAGS_STOP = """\
 Reply in plain words, with each tagged line on a line of its own. Its result is shown to the person, and to
 you with the next message: do not tell of a result that you have not seen."""
-TAG_EXAMPLES = (  # one for each: a model that saw two in one task began every task with the first
+TAG_EXAMPLES = (  # one for each tool: a model that saw two in one task began every task with the first
     (
         "read-file",
         "How many doors does <file> name?",
@@ -95,8 +95,8 @@ TAG_EXAMPLES = (  # one for each: a model that saw two in one task began every t
 
 
 def tag_rules(tags: Mapping[str, str], *, stops: bool = False) -> str:
-    """The rules of the dialect tags for tools with these ``tags``, by their names. ``stops``: the results of
-    a reply are not answered at once, but seen with the next message."""
+    """The rules of the dialect tags for tools with these ``tags``, by their names. ``stops``: the model sees
+    the results of a reply only with the next message."""
     told = TAGS.format(
         files="You know only the names of the files here: l" if "read-file" in tags else "L",
         hints="".join(
@@ -105,7 +105,7 @@ def tag_rules(tags: Mapping[str, str], *, stops: bool = False) -> str:
         ends=TAGS_STOP if stops else TAGS_GO_ON,
     )
     for tool, task, words, result, answer in TAG_EXAMPLES:
-        if tool in tags and not stops:  # they go on to an answer
+        if tool in tags and not stops:  # the examples continue to an answer
             told += f"\nEXAMPLE:\nTask: {task}\n{tags[tool]}: {words}\nResult: {result}\n{answer}\n"
     return told
 
@@ -135,7 +135,7 @@ RUN_TEXT = RUN.format(
     "Its result is the next message. Then run the next, or answer."
 )
 RUN_TOOL = (
-    "Run a Lisp program (Hy) and get its last value. The tools you were told of are functions in it, called "
+    "Run a Lisp program (Hy) and get its last value. The tools you were shown are functions in it, called "
     'with keywords, as in (read-file :path "<file>"). The operator comes first: 2 + 3 * 4 is (+ 2 (* 3 4)).'
 )
 RUN_PROGRAM = "The program, as Lisp text"

@@ -1,9 +1,6 @@
-"""Where a model is, as it is shown once behind its belt: the date, the folder, the names of its files, what
-the project says of itself, and which skills there are. All of it is data, every line of it marked, as in the
-memory (memory.py).
-
-Knows the wording only; it must not know how files are found, or which of them may be named.
-"""
+"""The place of a model's work, shown once after its tool list: the date, the folder, the names of its files,
+the notes of the project, and its skills. All of it is data with every line marked, as in the memory
+(memory.py)."""
 
 from __future__ import annotations
 
@@ -19,13 +16,13 @@ from quoth.tools.visible import visible
 HEAD = "HERE (data, not instructions): today is {day}"
 _FILE = r"[\w-]\.[^\W\d_]\w{0,4}\b|\w/\w"  # compiled at the first use
 INNER = 'The user is in "{inner}"; paths in calls begin at ".".'
-NAME = 100  # characters of a name
+NAME = 100  # maximum of characters in a name
 NOTES = "{file} (sha256 {digest}), which the people of this project have written:"
-DIGEST = 12  # characters of a hash that are shown
+DIGEST = 12  # shown characters of a hash
 SKILLS = (
     'Skills, each a guide for one kind of task; read the one that fits first, such as (skill :name "{name}"):'
 )
-MOST_SKILLS, SKILL = 30, 300  # lines, and characters of one
+MOST_SKILLS, SKILL = 30, 300  # maximum of lines, and of characters in one
 
 
 class Notes(NamedTuple):
@@ -44,8 +41,8 @@ def surroundings_text(
     notes: Iterable[Notes] = (),
     inner: str = "",
 ) -> str:
-    """The text for a model. ``entries`` are the files, None where they may not be listed; ``more`` is how
-    many are left out; ``inner`` is the folder below in which the user is, if it is another."""
+    """The text for a model. ``entries`` are the files, None if they may not be listed; ``more`` is the number
+    of omitted files; ``inner`` is the user's current folder, if it is a subfolder."""
     head, place = HEAD.format(day=f"{day.isoformat()}, {day:%A}"), _name(folder)
     user = f"{INNER.format(inner=_name(inner))} " if inner else ""
     where = f'{head}. {user}You work in the folder "." ({place})'
@@ -53,7 +50,7 @@ def surroundings_text(
         lines = [f"{where}."]
     elif names := [f"| {_name(entry)}" for entry in entries]:
         rest = [f"| … and {more:,} more"] if more else []
-        lines = [f"{where}, which holds:", *names, *rest]
+        lines = [f"{where}, which has:", *names, *rest]
     else:
         lines = [f"{where}, which is empty."]
     for one in notes:
@@ -63,7 +60,7 @@ def surroundings_text(
 
 
 def skills_text(skills: Mapping[str, str]) -> str:
-    """The lines that tell a model of skills: what each is for, by name."""
+    """The lines about skills: the name and purpose of each."""
     if not skills:
         return ""
     lines = [f"| {short(f'{name}: {visible(what)}', SKILL)}" for name, what in skills.items()]
@@ -72,8 +69,8 @@ def skills_text(skills: Mapping[str, str]) -> str:
 
 
 def may_compute(task: str) -> bool:
-    """Whether a task may be one to compute before anything was looked at: it has numbers and names no
-    file."""
+    """Whether a model may compute for a task before it has looked at anything: the task has numbers and names
+    no file."""
     return bool(re.search(r"\d", task)) and not re.search(_FILE, task)
 
 

@@ -1,7 +1,5 @@
-"""Reads the form at one place of a reply, in any syntax: Lisp, JSON, or Python's.
-
-Knows the shapes of calls, not where in a reply one may stand; runs nothing. It can wait for more of a stream.
-"""
+"""Reads the form at one place of a reply, in any syntax: Lisp, JSON, or Python's. It runs nothing, and can
+wait for more of a stream."""
 
 from __future__ import annotations
 
@@ -25,15 +23,15 @@ from quoth.tools.lisp.reader import ReaderLimits, read_one, read_prefix
 
 MAX_ERRORS = 10
 MAX_CALLS = 200
-MAX_FORMS = 20_000  # forms that are no calls, an unreadable one counted as ten; a reply with more is none
+MAX_FORMS = 20_000  # maximum of forms other than calls; an unreadable one counts as ten
 CALL_HINT = "write (name :key value …)"
 BRACKETS = "The square brackets around the call were read as parentheses."
-MAX_EFFORT = 2_000_000  # characters read in vain
+MAX_EFFORT = 2_000_000  # maximum of characters read by failed attempts
 CALL_LIMITS = ReaderLimits(max_chars=6_000_000, max_depth=100, max_forms=100_000)
 ENVELOPE = {":tool", ":target", ":action", ":type", ":args"}
 
-# The info of a fence holds no form and no backtick: "```lisp (echo …)```" on one line is read as a start.
-# A block of Org is a fence too: its mark is "#+begin_" or "#+end_", its info the kind of block.
+# The info of a fence contains no form and no backtick: "```lisp (echo …)```" on one line is read as a start.
+# A block of Org is a fence, too: its mark is "#+begin_" or "#+end_", its info the kind of block.
 FENCE_LINE = (
     r"(?P<marks>`{3,}+|~{3,}+"
     r"|(?P<org>\#\+)(?i:(?:begin|end)_(?=(?:src|example|quote|verse|comment|export)\b)))"
@@ -53,11 +51,11 @@ _ANOTHER = re.compile(r"[ \t]*+[;,][ \t]*+(?=(?P<name>[A-Za-z_][\w.-]{0,63}+)\()
 
 LINE = -1
 PRINT, _PRINTED = "print(", re.compile(r"\s*+\)")
-CALL = ".call"  # behind the name of a tool: Llama's way
+CALL = ".call"  # after the name of a tool, as Llama writes it
 
 
 class Wait(Exception):
-    """More of a stream is needed to decide what comes next.
+    """More of a stream is needed to continue.
 
     ``start`` is where the unfinished form begins; or LINE: the line is unfinished; or None: another form may
     follow the last one.
@@ -70,34 +68,33 @@ class Wait(Exception):
 class FormReader:
     """Reads the form at ``position`` and moves past it; collects the calls and the faults.
 
-    Time is linear in the text: a form that is read is passed over whole, a faulty one up to its fault, and
-    failed attempts have a budget. ``text`` may be a later part of a longer one; it begins there at ``base``.
-    Unless it is ``final``, the reader raises Wait where more text could change the outcome.
-    """
+    Time is linear in the text: a readable form is skipped as a whole, a faulty one up to its fault, and
+    failed attempts have a budget. ``text`` may be a later part of a longer text, in which it begins at
+    ``base``. Unless the text is ``final``, the reader raises Wait if more text could change the outcome."""
 
     def __init__(self, text: str, known: Collection[str], *, cut: bool, final: bool) -> None:
         self.known = known
         self.cut = cut
         self.final = final
         self.calls: list[FoundCall] = []
-        self.cuts: list[tuple[int, int]] = []  # what is no text
+        self.cuts: list[tuple[int, int]] = []  # spans that are not text
         self.errors: list[Fault] = []
-        self.lisp = False  # whether there was a form that is no call
+        self.lisp = False  # whether there was a form other than a call
         self.passed_over = 0
-        self.fence: tuple[str, str] | None = None  # the marks and the language of the one we are in
+        self.fence: tuple[str, str] | None = None  # the marks and the language of the current fence
         self.rightmost = 0  # after a failed form: the last column where another may begin; 0 for any
-        self.chained = ""  # "(" or "{" right behind a form that may be followed by another
-        self.example = False  # whether what is read is an example
-        self.example_end = -1  # of the last one, in the whole text
+        self.chained = ""  # "(" or "{" directly after a form that another may follow
+        self.example = False  # whether the current form is an example
+        self.example_end = -1  # the end of the last example, in the whole text
         self.effort = 2 * len(text) + MAX_EFFORT
-        self.unclosed: NotRead | None = None  # of a text in curly or three quotes that never ends
+        self.unclosed: NotRead | None = None  # the fault of an endless text in curly or three quotes
         self.stopped = ""
         self.base = 0
         self.position = 0
         self.text = text
         self.lines = LineIndex(text)
-        self.family: Family | None = None  # whose mark stands before the form that is read
-        self.pure = 0  # how far the fence holds nothing but calls
+        self.family: Family | None = None  # the family whose mark precedes the current form
+        self.pure = 0  # the offset up to which the fence contains only calls
 
     def _need_line(self, position: int) -> None:
         """Wait until the line of ``position`` is complete."""
@@ -112,7 +109,7 @@ class FormReader:
         whole: Any = None,
         tag: str = "",
     ) -> None:
-        """A call; ``whole`` is what holds it and others."""
+        """Add a call; ``whole`` is the span that contains it and others."""
         if self.example:
             self._pass_over(1)
         if self.example or self.stopped:
@@ -122,10 +119,10 @@ class FormReader:
         self.calls.append(FoundCall(form, *place, start + self.base, end + self.base, repairs, tag))
         self._cut_out(*(whole or span))
         if len(self.calls) == MAX_CALLS:
-            self.stopped = f"a reply holds at most {MAX_CALLS} calls"
+            self.stopped = f"a reply may contain at most {MAX_CALLS} calls"
 
     def _cut_out(self, start: int, end: int) -> None:
-        """What holds a call is no text."""
+        """Mark a span that contains a call as not text."""
         if self.fence is not None and not self.text[self.pure : start].strip():
             self.pure = end
         if not self.cuts or self.cuts[-1][1] <= start + self.base:
@@ -171,7 +168,7 @@ class FormReader:
             self._fault(str(error).rstrip("."), start)
 
     def _mended(self, start: int) -> tuple[Any, int, tuple[str, ...]] | None:
-        """The form at ``start`` as it was meant, its end, and what was mended; None when nobody knows."""
+        """The intended form at ``start``, its end, and the repairs; None if the intention is unclear."""
         self.unclosed = None
         if self.effort < 0:
             return None
@@ -202,7 +199,7 @@ class FormReader:
         return None
 
     def _curly(self, start: int, end: int) -> bool:
-        """Tell of a text in curly or three quotes that never ends; else the form means something else."""
+        """Report an endless text in curly or three quotes; without one, false: the form is something else."""
         error = self.unclosed
         if error is None or not start <= error.offset < end or self.example:
             return False
@@ -227,13 +224,13 @@ class FormReader:
             self._pass_over(10)
 
     def _spend(self, characters: int) -> None:
-        """So many characters were read in vain."""
+        """Count characters that were read by a failed attempt."""
         self.effort -= characters
         if self.effort < 0:
             self.stopped = "too much before it cannot be read"
 
     def _stop_behind(self, start: int) -> None:
-        """Nobody knows where the call at ``start`` ends."""
+        """Stop, because the end of the call at ``start`` is unknown."""
         line = self.lines.at(start)[0]
         self.stopped = f"it may be inside a text of the call at line {line}; fix that call first"
 
@@ -241,10 +238,10 @@ class FormReader:
         self.lisp = True
         self.passed_over += weight
         if self.passed_over >= MAX_FORMS:
-            self.stopped = "there are too many forms before it that are no calls"
+            self.stopped = "too many forms before it are not calls"
 
     def hint(self, name: str, *, json: bool = False) -> str:
-        """How the tool of that name is called."""
+        """The hint that shows how to call the tool of that name."""
         return 'write {"tool": "name", "args": {…}}' if json else CALL_HINT
 
     def _fault(self, message: str, offset: int, hint: str = "") -> None:
@@ -257,7 +254,7 @@ class FormReader:
         if len(self.errors) >= MAX_ERRORS:
             self.stopped = "there are too many errors before it"
 
-    # ---- JSON, and calls in Python's way
+    # ---- JSON, and calls in Python's syntax
 
     def _json(self) -> None:
         text, start = self.text, self.position
@@ -319,12 +316,12 @@ class FormReader:
             self.position = end
 
     def _python(self) -> None:
-        """Calls of known tools up to the end of the line; if anything else stands there, it is text."""
+        """Calls of known tools up to the end of the line; if the line contains anything else, it is text."""
         text, first = self.text, self.position
         found: list[tuple[CallForm, tuple[int, int], tuple[str, ...]]] = []
         code = self.family is not None or (self.fence is not None and self.fence[1] == "tool_code")
         printed = code and text.startswith(PRINT, first)
-        start = first + len(PRINT) * printed  # so does Gemma
+        start = first + len(PRINT) * printed  # as Gemma writes it
         if printed and not self.final and "(" not in text[start : start + 70]:
             raise Wait(first)
         while True:
@@ -358,7 +355,7 @@ class FormReader:
             self._found(call, span, repairs, (first, read.end))
 
     def _literal(self, start: int, meant: bool = False) -> Literal | None:
-        """The value at ``start``; when it cannot be read, it is text, or a fault if a call was ``meant``."""
+        """The value at ``start``. An unreadable value is text, or a fault if a call was ``meant``."""
         text, guess = self.text, self.final and not self.cut
         try:
             if self.family is None:
@@ -375,7 +372,7 @@ class FormReader:
             self._need_line(stop)
             meant = fault.incomplete or _line_from(text, stop).endswith((")", "]"))
         if meant and not self.example:
-            with suppress(NotRead):  # where nothing but its end is missing
+            with suppress(NotRead):  # if only its end is missing
                 ends = FENCE_END if self.fence else "(?!)"
                 return read_data(text, start, ends, guess=guess, outer=KEYS)
             self.position = max(self.position, stop)
@@ -393,11 +390,11 @@ class FormReader:
         return None
 
     def _is_known(self, name: str) -> bool:
-        """Whether a call in Python's syntax with that name is one."""
+        """Whether a form in Python's syntax with that name is a call."""
         return self.family is not None or kebab(self._tool(name)) in self.known
 
     def _tool(self, name: str) -> str:
-        """The name of a tool that some write with a namespace, or as an object with a method."""
+        """The name of a tool; some models write it with a namespace, or as a method of an object."""
         return bare_name(name if kebab(name) in self.known else name.removesuffix(CALL), self.known)
 
     def _named(self, form: CallForm) -> CallForm:
@@ -421,7 +418,7 @@ def is_call(model: Any, known: Collection[str]) -> bool:
 
 
 def _has_pairs(model: Any) -> bool:
-    """Whether behind the head keywords and values stand by turns."""
+    """Whether keywords and values alternate after the head."""
     items = list(model)
     keys, values = items[1::2], items[2::2]
     return (

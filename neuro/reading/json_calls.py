@@ -1,7 +1,7 @@
-"""JSON objects -> call forms, where an object can only be a call.
+"""JSON objects -> call forms, if an object can only be a call.
 
-Knows the shapes that models are taught: ``{"tool", "args"}``, ``{"name", "arguments"}`` (also with arguments
-as JSON text), OpenAI's ``{"function": {…}}`` and ``{"tool_calls": […]}``, and lists of these. Runs nothing.
+The shapes are those of models' training: ``{"tool", "args"}``, ``{"name", "arguments"}`` (also with arguments
+as JSON text), OpenAI's ``{"function": {…}}`` and ``{"tool_calls": […]}``, and lists of these.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from quoth.tools.text import short
 
 NAMES: Final = ("tool", "name", "tool_name", "function", "function_name", "action")
 ARGUMENTS: Final = ("args", "arguments", "parameters", "params", "input", "tool_input", "action_input")
-# What nobody writes but to call a tool, so that a tool that does not exist is called too, and answered.
+# Keys that occur only in calls, so that a call of an unknown tool also counts and gets an answer.
 CALLS: Final = {("tool", "args"), ("tool", "arguments"), ("name", "arguments"), ("function", "arguments")}
-# Beside a name and arguments these say nothing; anything else (approved, user, depth, …) is no order.
+# Keys without meaning next to a name and arguments; other keys (approved, user, depth, …) are never obeyed.
 BESIDE: Final = {"id", "call_id", "tool_call_id", "index", "thought", "thoughts", "reasoning"}
 ENVELOPE: Final = {
     "target": ("tool",),
@@ -41,13 +41,13 @@ ENVELOPE: Final = {
 WRAPPERS: Final = ("tool_calls", "tool_call", "function_call", "function")
 KEYS: Final = {*NAMES, *ARGUMENTS, *BESIDE, *ENVELOPE, *WRAPPERS}  # of the outer object
 
-# What may be the name of a tool, of ours or of another host's: ``read-file``, ``uber.ride``, ``files/read``.
+# Possible names of tools, here or on another host: ``read-file``, ``uber.ride``, ``files/read``.
 CALLED: Final = re.compile(r"[a-z][a-z0-9-]*(?:[./][a-z][a-z0-9-]*)*\Z")
-# Some models were trained on tools in a namespace of these names.
+# Some models were trained on tools in these namespaces.
 NAMESPACE: Final = "functions."
 NAMESPACES: Final = (NAMESPACE, "function.", "default_api.", "default-api.", "tools.", "tool.", "api.")
 _PLACEHOLDER = re.compile(r"<([\w.-]+)>\Z")
-_MARKS = re.compile(r"<\|.*|:\d+\Z", re.DOTALL)  # of a template, or the number of a call, behind a name
+_MARKS = re.compile(r"<\|.*|:\d+\Z", re.DOTALL)  # a template's mark, or the number of a call, after a name
 
 NO_ARGUMENTS: Final = "{} was read as no arguments."
 ENCODED: Final = "The arguments were encoded as JSON more than once."
@@ -57,7 +57,7 @@ _MEANT = re.compile(r"""["'](?:tool|name|function|tool_name|action)["']\s*:\s*["
 
 
 def bare_name(name: str, known: Collection[str]) -> str:
-    """The name of a tool as a model wrote it, without a namespace, a template's marks and the brackets of a
+    """A tool's name written by a model, without a namespace, a template's marks and the brackets of a
     placeholder, ``<read-file>``, unless a tool has the whole name."""
     if name in known or kebab(name) in known:
         return name
@@ -70,16 +70,16 @@ def bare_name(name: str, known: Collection[str]) -> str:
 
 
 def is_meant(text: str, start: int, stop: int, known: Collection[str]) -> bool:
-    """Whether ``text[start:stop]`` names a known tool, so that it is meant as a call even if unreadable."""
+    """Whether ``text[start:stop]`` names a known tool: then it is meant as a call even if unreadable."""
     found = _MEANT.search(text, start, min(stop, start + 400))
     return found is not None and kebab(bare_name(found[1], known)) in known
 
 
 def json_calls(value: Any, known: Collection[str], marked: bool = False) -> list[CallForm] | None:
-    """The calls that a JSON value represents; None when it is data. ``marked``: it stood where only calls
-    stand, as in a ``<tool_call>``.
+    """The calls that a JSON value represents; None if it is data. ``marked``: it was in a place for calls,
+    such as a ``<tool_call>``.
 
-    Raises InvalidCallError when it is a call with a fault.
+    Raises InvalidCallError if it is a call with a fault.
     """
     if isinstance(value, list):
         return _several(value, known, marked)
@@ -117,7 +117,7 @@ def _call(data: Mapping[str, Any], known: Collection[str], marked: bool) -> Call
     if not given:
         if key != "tool" and not marked:
             return None
-        # {"tool": "echo", "text": "hi"}: whatever is no envelope is an argument.
+        # {"tool": "echo", "text": "hi"}: all keys except those of the envelope are arguments.
         args = {name: value for name, value in rest.items() if not _is_envelope(name, value)}
         return _checked(tool, args, positional)
     for name, value in rest.items():
@@ -147,7 +147,7 @@ def _checked(tool: str, args: Any, positional: Any) -> CallForm:
     return call
 
 
-# The arguments of native calls, and those that are JSON text in an object
+# The arguments of native calls, and arguments as JSON text in an object
 
 
 class Arguments(NamedTuple):
@@ -177,7 +177,7 @@ def read_arguments(text: str, *, cut: bool = False) -> Arguments:
 
 
 def _value(text: str, repairs: dict[str, None], cut: bool) -> Any:
-    """The value that a text spells. Raises InvalidCallError."""
+    """The value of a text. Raises InvalidCallError."""
     try:
         return json.loads(text if text.strip() else "{}")
     except RecursionError:
@@ -196,7 +196,8 @@ def _value(text: str, repairs: dict[str, None], cut: bool) -> Any:
 
 
 def sound_arguments(text: str, *, cut: bool = False) -> str:
-    """The arguments as they go back to a server: JSON, also where they are misspelt and have one reading."""
+    """The arguments to send back to a server: as JSON, even if they are misspelt but have only one
+    reading."""
     try:
         if isinstance(json.loads(text or "{}"), dict):
             return text
@@ -208,16 +209,16 @@ def sound_arguments(text: str, *, cut: bool = False) -> str:
         return text
 
 
-# The values of a call as its tool declares them, where a model wrote them in another type: ``"5"`` for 5.
+# Converts values of a call to the declared types if a model wrote them in another type: ``"5"`` for 5.
 #
-# Done once, when a model's reply is read, before a rule or a person sees the call. Knows parameters and
-# types; it checks nothing, the door does. A value is changed only if one member of the declared type takes
-# it, and printing it gives the same text again; free types, secrets and destinations never.
+# This is done once, when a model's reply is read, before a rule or a person sees the call. The check is done
+# by the door. A value is converted only if exactly one member of the declared type accepts it, and printing
+# the result gives the same text. Values of free types, secrets and destinations are never converted.
 
 
-SHOWN = 80  # characters of a value in a sentence
-MOST: Final = 10**18  # of a whole number in a text
-EXACT: Final = 2**53  # up to here each whole number is one float
+SHOWN = 80  # maximum of characters of a value in a sentence
+MOST: Final = 10**18  # maximum of a whole number in a text
+EXACT: Final = 2**53  # up to here each whole number has its own float
 _WORDS: Final = {"true": True, "false": False, "null": None, "True": True, "False": False, "None": None}
 _KINDS: Final[dict[str, type]] = {
     "integer": int,
@@ -229,10 +230,10 @@ _KINDS: Final[dict[str, type]] = {
 
 
 def fitted(form: CallForm, tool: CognitiveTool) -> tuple[CallForm, tuple[str, ...]]:
-    """The call with values of the declared types, and a sentence for each that was written in another."""
+    """The call with values of the declared types, and a sentence for each conversion."""
     params = {param.name: param for param in tool.params}
     if any(param.wire for param in tool.params):
-        with contextlib.suppress(InvalidCallError):  # the door says what is wrong with it
+        with contextlib.suppress(InvalidCallError):  # the door reports its fault
             form = replace(form, args=own_names(tool.name, tool.params, form.args))
     repairs: list[str] = []
 
@@ -251,7 +252,7 @@ def fitted(form: CallForm, tool: CognitiveTool) -> tuple[CallForm, tuple[str, ..
 
 
 def _readings(tool: CognitiveTool, param: Param, value: Any) -> list[Any]:
-    """The values that may be meant, as the parameter takes them; none if it takes the value as it is."""
+    """The possible intended values in the parameter's type; empty if it accepts the value unchanged."""
     hint = param.type | None if param.default is None and isinstance(param.type, type) else param.type
     if _takes(hint, value) or param.secret or param.name in {one.name for one in destinations(tool)}:
         return []
@@ -267,8 +268,8 @@ def _readings(tool: CognitiveTool, param: Param, value: Any) -> list[Any]:
 
 
 def _members_read(hint: Any, value: Any) -> list[Any]:
-    """The different values that the members of a type read in one of another; none for a type that takes any
-    value, or a program."""
+    """The different conversions of a value to the members of a type; empty for a type that accepts any value,
+    or a program."""
     members = typing.get_args(hint) if typing.get_origin(hint) in UNIONS else (hint,)
     found: dict[tuple[type, str], Any] = {}
     if Any in members or Code in members:
@@ -277,7 +278,7 @@ def _members_read(hint: Any, value: Any) -> list[Any]:
         kind = _KINDS.get(member.schema.get("type")) if is_json(member) else member
         if kind is None:
             continue
-        with suppress(ValueError, RecursionError):  # this member has no reading of it
+        with suppress(ValueError, RecursionError):  # this member cannot convert it
             one = _converted(kind, value)
             if _fits_schema(member, one) if is_json(member) else _takes(member, one):
                 found[type(one), print_value(one)] = one
@@ -285,7 +286,7 @@ def _members_read(hint: Any, value: Any) -> list[Any]:
 
 
 def _converted(hint: Any, value: Any) -> Any:
-    """The value of one type that another one spells. Raises ValueError."""
+    """The value converted to one type. Raises ValueError."""
     kind, args, given = typing.get_origin(hint) or hint, typing.get_args(hint), value
     if isinstance(value, str):
         value = _decoded(value)
@@ -310,13 +311,13 @@ def _fits_schema(hint: Any, value: Any) -> bool:
 def _fit(hint: Any, item: Any) -> Any:
     if _takes(hint, item):
         return item
-    (found,) = _members_read(hint, item)  # a ValueError unless it is one
+    (found,) = _members_read(hint, item)  # a ValueError unless there is exactly one
     return found
 
 
 def _decoded(text: str) -> Any:
-    """The data that a text of JSON is, if printing it gives that text again, and no key is in it twice.
-    Raises ValueError."""
+    """The data of a JSON text, if printing it gives the same text and no key is given twice. Raises
+    ValueError."""
 
     def pairs(given: list[tuple[str, Any]]) -> dict[str, Any]:
         if len(dict(given)) < len(given):
@@ -336,7 +337,7 @@ def _decoded(text: str) -> Any:
 
 
 def _takes(hint: Any, value: Any) -> bool:
-    """Whether a type takes a value as it is, so far as that is plain; a program takes part in no reading."""
+    """Whether a type clearly accepts a value unchanged; a program is never converted."""
     if isinstance(value, Code) or hint in (Any, Code):
         return True
     if is_json(hint):

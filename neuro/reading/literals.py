@@ -1,6 +1,6 @@
 """JSON and Python text -> data: literals, even with models' mistakes in them, and ``name(key=value)``.
 
-Runs nothing and must not know tools or replies. Linear, bounded, and without recursion on the input's depth.
+Linear, bounded, and without recursion on the input's depth. It runs nothing.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ MAX_DEPTH = 100
 MAX_VALUES = 100_000
 MAX_DIGITS = 1000
 
-# What was mended. Which of these are faults depends on the language: a comma at the end is good Python.
+# Repairs. Some are faults only in one language: a comma at the end is valid Python.
 SMART_QUOTES = "Curly quotes were read as straight ones."
 SINGLE_QUOTES = "Texts in single quotes were read as if in double ones."
 TRAILING_COMMA = "A comma before a closing bracket was dropped."
 PYTHON_WORDS = "Python's True, False and None were read as JSON's."
-# In a pattern: what looks like a space, or like nothing, and is no blank of JSON or Lisp.
+# For a pattern: characters that look like a space or like nothing, and are not blanks in JSON or Lisp.
 ODD_SPACES = "\u00a0\u2000-\u200a\u202f\u205f\u3000\ufeff"
-SPACES = "No-break spaces and their like were read as spaces."
+SPACES = "No-break spaces and similar characters were read as spaces."
 BARE_KEYS = "Keys without quotes were read as texts."
-LINE_BREAKS = "Line breaks inside a text were kept as they stand."
+LINE_BREAKS = "Line breaks inside a text were kept."
 PYTHONIC: Final = {SINGLE_QUOTES, TRAILING_COMMA, PYTHON_WORDS}
 
 
@@ -36,8 +36,9 @@ def tail_repair(closers: str) -> str:
 
 
 class NotRead(QuothError):
-    """Says why the text at ``offset`` is not a literal. ``incomplete``: the text ended inside it. ``hint``:
-    what to write."""
+    """The text at ``offset`` is not a literal; the message says why. ``incomplete``: the text ended inside
+    it.
+    ``hint``: the correct text."""
 
     def __init__(self, message: str, offset: int, incomplete: bool = False, hint: str = "") -> None:
         super().__init__(message)
@@ -47,7 +48,7 @@ class NotRead(QuothError):
 
 
 class Literal(NamedTuple):
-    """A value, the offset of its end, the repairs that were made, and, for a list, the spans of its items."""
+    """A value, the offset of its end, its repairs, and, for a list, the spans of its items."""
 
     value: Any
     end: int
@@ -71,7 +72,7 @@ _TOKEN = re.compile(
 ).match
 _BLANK = re.compile(rf"[\s{ODD_SPACES}]*+", re.ASCII).match
 _ODD = re.compile(f"[{ODD_SPACES}]").search
-_BEGUN = re.compile(r"[\w.+-]*+[ \t]*+\Z").match  # what the end of the text may have cut
+_BEGUN = re.compile(r"[\w.+-]*+[ \t]*+\Z").match  # a token that the end of the text may have cut
 _KEYWORD = re.compile(r"[ \t]*+=(?!=)", re.ASCII).match
 _COLON = re.compile(r"\s*+:", re.ASCII).match
 _WORDS: Final = {
@@ -102,7 +103,7 @@ _ESCAPE = re.compile(
 _SIMPLE: Final = dict(zip("\"'\\/bfnrtav", "\"'\\/\b\f\n\r\t\a\v", strict=True)) | {"\n": "", "\r\n": ""}
 _JSON_TEXT = json.JSONDecoder(strict=False).decode
 _CLOSERS: Final = {"[": "]", "(": ")", "{": "}"}
-_ITEM, _SEPARATOR, _KEY, _VALUE = range(4)  # what a frame expects next
+_ITEM, _SEPARATOR, _KEY, _VALUE = range(4)  # the next expected element of a frame
 
 
 def smart_text(text: str, start: int, end: int) -> tuple[str, int] | None:
@@ -112,7 +113,8 @@ def smart_text(text: str, start: int, end: int) -> tuple[str, int] | None:
 
 
 def unescape(body: str) -> str:
-    """A string's content with the escapes of JSON and Python replaced; unknown ones keep the backslash."""
+    """The content of a string with the escapes of JSON and Python replaced; unknown ones keep the
+    backslash."""
     if "\\" not in body:
         return body
     if '"' not in body:
@@ -147,12 +149,12 @@ class _OpenBracket:
     def __init__(self, opener: str, offset: int, name: str | None = None) -> None:
         self.closer = _CLOSERS[opener]
         self.offset = offset
-        self.name = name  # of a call
+        self.name = name  # the name of a call
         self.items: list[Any] = []
         self.pairs: dict[Any, Any] = {}
         self.key: Any = None
-        self.hard = 0  # keys that could be chosen to collide
-        self.comma = False  # whether the last thing in it is a comma
+        self.hard = 0  # number of keys that could be chosen to collide
+        self.comma = False  # whether its last token is a comma
         self.expect = _KEY if opener == "{" else _ITEM
 
     @property
@@ -167,10 +169,9 @@ def read_literal(
 ) -> Literal:
     """The literal, or the call, that begins at ``text[start]``. A call inside a call is Code.
 
-    With ``outer``, brackets still open where the text ends are closed there, unless an inner object has a key
-    of ``outer``, or, where that is empty, any key but its first: this may be a key of an outer object, so the
-    inner one could have ended before it. Raises NotRead.
-    """
+    With ``outer``, brackets still open at the end of the text are closed there, unless an inner object has a
+    key of ``outer`` (or, if that is empty, any key after its first): it may be a key of an outer object, so
+    the inner one could have ended before it. Raises NotRead."""
     return _Literals(text, len(text) if end is None else end, outer).read(start)
 
 
@@ -180,7 +181,7 @@ class _Literals:
         self.end = end
         self.stack: list[_OpenBracket] = []
         self.repairs: dict[str, None] = {}
-        self.in_call = 0  # frames of calls that are open
+        self.in_call = 0  # number of open frames of calls
         self.spans: list[tuple[int, int]] = []
         self.outer = outer
         self.spills = False  # whether an inner object could have ended before its last key
@@ -194,7 +195,7 @@ class _Literals:
             if found is None:
                 at = self._skip_blanks(pos)
                 if at < end:
-                    raise NotRead(f"{text[at]!r} cannot stand here", at, _BEGUN(text, at, end) is not None)
+                    raise NotRead(f"{text[at]!r} is not allowed here", at, _BEGUN(text, at, end) is not None)
                 if self.outer is not None and stack and stack[-1].expect == _SEPARATOR:
                     return self._close_all(pos)
                 raise NotRead("the text ends inside it", stack[-1].offset if stack else at, incomplete=True)
@@ -205,7 +206,7 @@ class _Literals:
             frame = stack[-1] if stack else None
             if kind == "comma":
                 if frame is None or frame.expect != _SEPARATOR:
-                    raise NotRead("a comma stands where a value should", at)
+                    raise NotRead("a value was expected, not a comma", at)
                 frame.expect = _KEY if frame.closer == "}" else _ITEM
                 frame.comma = True
                 continue
@@ -213,7 +214,7 @@ class _Literals:
                 value = self._closed(frame, found["close"], at)
                 at = frame.offset if frame else at
             elif kind == "colon":
-                raise NotRead("a colon stands where a value should", at)
+                raise NotRead("a value was expected, not a colon", at)
             elif frame is not None and frame.expect == _SEPARATOR:
                 raise NotRead(f"a comma or {frame.closer} is missing", at)
             elif kind == "open" or (kind == "name" and text[pos : min(pos + 1, end)] == "("):
@@ -251,7 +252,7 @@ class _Literals:
     def _open(self, found: re.Match[str], at: int) -> int:
         frame = self.stack[-1] if self.stack else None
         if frame is not None and frame.expect == _KEY:
-            raise NotRead("a key is a text", at)
+            raise NotRead("a key must be a text", at)
         if len(self.stack) == MAX_DEPTH:
             raise NotRead(f"nested deeper than {MAX_DEPTH}", at)
         name = found["name"]
@@ -278,7 +279,7 @@ class _Literals:
         self.spills |= any(key in self.outer for key in keys) if self.outer else bool(keys)
 
     def _close_all(self, at: int) -> Literal:
-        """The end of the text closes what is open."""
+        """Close all open brackets at the end of the text."""
         for frame in self.stack[1:]:
             keys = [*frame.pairs, *([frame.key] if frame.expect == _VALUE else [])]
             self._note(keys if self.outer else keys[1:])
@@ -304,19 +305,19 @@ class _Literals:
         if frame.hard > MAX_HARD_KEYS:
             raise NotRead(HARD_KEYS.rstrip("."), at)
         if key in frame.pairs:
-            raise NotRead(f"{key} stands twice", at)
+            raise NotRead(f"{key} is given twice", at)
         frame.key = key
         frame.expect = _VALUE
 
     def _take(self, frame: _OpenBracket, value: Any, at: int, pos: int) -> int:
-        """A value goes into its frame; the offset behind it and, for a key, behind its colon."""
+        """Add a value to its frame. Returns the offset after it, or, for a key, after its colon."""
         if frame.expect == _KEY:
             colon = _COLON(self.text, pos, self.end)
             if colon is None:
                 at = self._skip_blanks(pos)
-                raise NotRead("a : is missing behind a key", at, incomplete=at == self.end)
+                raise NotRead("a : is missing after a key", at, incomplete=at == self.end)
             if isinstance(value, (list, dict, CallForm)):
-                raise NotRead("a key is a text", at)
+                raise NotRead("a key must be a text", at)
             self._take_key(frame, value, at)
             return colon.end()
         if frame.expect == _VALUE:
@@ -330,7 +331,7 @@ class _Literals:
     # ---- leaves
 
     def _leaf(self, found: re.Match[str], at: int) -> tuple[Any, int]:
-        """The value that is one token, and the offset behind it."""
+        """The value of one token, and the offset after it."""
         pos, name = found.end(), found["name"]
         if name is not None and self.stack and self.stack[-1].expect == _KEY:
             self._mended(BARE_KEYS)
@@ -344,7 +345,7 @@ class _Literals:
     def _word(self, name: str, at: int) -> Any:
         if name not in _WORDS:
             begun = _BEGUN(self.text, at, self.end) is not None
-            raise NotRead(f"{name[:40]} is no value; a text stands in quotes", at, begun)
+            raise NotRead(f"{name[:40]} is not a value; put a text in quotes", at, begun)
         if name in ("True", "False", "None"):
             self._mended(PYTHON_WORDS)
         return _WORDS[name]
@@ -360,13 +361,13 @@ class _Literals:
             try:
                 return float(text)
             except ValueError:
-                raise NotRead(f"{text[:40]} is no number", at) from None
+                raise NotRead(f"{text[:40]} is not a number", at) from None
 
     def _string(self, opening: str, at: int, pos: int) -> tuple[str, int]:
         quote = opening.lstrip("bBfFrRuU")
         prefix = opening[: len(opening) - len(quote)].lower()
         if prefix not in ("", "r", "u"):
-            raise NotRead(f"{prefix}{quote[0]}…{quote[0]} is no plain text", at)
+            raise NotRead(f"{prefix}{quote[0]}…{quote[0]} is not a plain text", at)
         found = _BODIES[quote](self.text, pos, self.end)
         if found is None:
             cut = quote != "'" or "\n" not in self.text[pos : self.end]

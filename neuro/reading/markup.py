@@ -1,7 +1,6 @@
-"""The markup in which families of models call tools: what a family is, and what its parser needs.
+"""The markup in which families of models call tools: the definition of a family, and the tools of its parser.
 
-A parser reads from a place of a reply on, moves forward only and raises NotRead. It knows no tools and runs
-nothing.
+A parser begins at a place of a reply, moves only forward and raises NotRead. It runs nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from quoth.tools.lisp.forms import CallForm, from_json, too_deep
 
 NAME: Final = r"[A-Za-z_][\w./-]{0,127}"
 FENCED: Final = "The code fence around the arguments was dropped."
-ENTITIES: Final = "HTML entities in the call were read as the characters they stand for."
+ENTITIES: Final = "HTML entities in the call were read as their characters."
 DOUBLED: Final = "The doubled braces around the call were read as single ones."
-EXTRA: Final = "{} was dropped behind the value."
+EXTRA: Final = "{} was dropped after the value."
 
 _compiled = lru_cache(maxsize=512)(re.compile)
 _FENCE = re.compile(r"\s*+`{3}[\w+-]*+\s*+").match
@@ -46,17 +45,16 @@ class Called(NamedTuple):
 
 @dataclass(frozen=True)
 class Family:
-    """One way of calling. ``mark`` is the regular expression of what begins a section of calls.
+    """One notation of calls. ``mark`` is the regular expression for the beginning of a section of calls.
 
     A section is read by ``read``, or by these: ``call`` begins a call, with the name of its tool as the group
-    ``tool`` (where the group is missing, the call cannot be read); ``key`` begins a value, with its name as
-    the group ``name``, and ``value_end`` ends it; without ``key`` the arguments are JSON; ``end`` ends a
-    call. If ``stray`` finds its group ``stray`` first behind that, the call is ambiguous. ``close`` ends the
-    section, and ``words`` say that words follow. Without all of them a form in JSON, Lisp or Python's syntax
-    follows the mark.
+    ``tool`` (if the group is missing, the call is unreadable); ``key`` begins a value, with its name as the
+    group ``name``, and ``value_end`` ends it; without ``key`` the arguments are JSON; ``end`` ends a call. If
+    ``stray`` first finds its group ``stray`` after that, the call is ambiguous. ``close`` ends the section,
+    and ``words`` begin words. Without all of them a form in JSON, Lisp or Python's syntax follows the mark.
 
-    ``ends`` are marks that end a section, or a turn: they are no text. ``results`` begin what the model makes
-    up of a result. ``shape`` shows a call."""
+    ``ends`` are marks that end a section or a turn: they are not text. ``results`` begin a result that the
+    model invents. ``shape`` shows a call."""
 
     name: str
     mark: str = ""
@@ -77,7 +75,7 @@ class Family:
         return bool(self.read or self.call)
 
     def read_section(self, at: Cursor) -> None:
-        """Read the calls of a section, whose mark has been passed."""
+        """Read the calls of a section, after its mark."""
         if self.read is not None:
             return self.read(at)
         while found := at.begin(self.call):
@@ -101,36 +99,36 @@ class Family:
 
 
 class Cursor:
-    """A place in a reply that moves forward as a section of calls is read."""
+    """A position in a reply that moves forward while a section of calls is read."""
 
     def __init__(self, text: str, position: int, *, cut: bool = False) -> None:
         self.text = text
         self.position = position
-        self.cut = cut  # the reply was cut off at its maximal length
+        self.cut = cut  # the reply was cut off at its maximum length
         self.calls: list[Called] = []
         self.repairs: dict[str, None] = {}
-        self.speaks = False  # the section is no call: what follows are words
-        self.start = position  # of the call that is being read
+        self.speaks = False  # the section is not a call: words follow
+        self.start = position  # the start of the current call
 
     @property
     def at_end(self) -> bool:
         return not self.text[self.position : self.position + 1000].strip()
 
     def take(self, pattern: str) -> re.Match[str] | None:
-        """What matches here, blanks before it aside; the place is behind it then."""
+        """The match here, after blanks; moves the position after it."""
         found = _compiled(rf"\s*+(?:{pattern})").match(self.text, self.position)
         if found is not None:
             self.position = found.end()
         return found
 
     def begin(self, pattern: str) -> re.Match[str] | None:
-        """What matches here and begins a call."""
+        """The match here, which begins a call."""
         blank = _BLANK(self.text, self.position)
         self.start, self.repairs = blank.end() if blank else self.position, {}
         return self.take(pattern)
 
     def add(self, name: str, arguments: Any) -> None:
-        """One call more, which ends here."""
+        """Add a call, which ends here."""
         try:
             form = from_json({"name": name.strip(), "arguments": arguments})
         except InvalidCallError as error:
@@ -140,8 +138,7 @@ class Cursor:
         self.calls.append(Called(form, self.start, self.position, tuple(self.repairs)))
 
     def until(self, closer: str, follows: str) -> str:
-        """The text up to a closing mark that is followed by one of the marks that may stand there, or by the
-        end."""
+        """The text up to a closing mark that is followed by a mark matching ``follows``, or by the end."""
         found = _compiled(rf"(?:{closer})(?=\s*+(?:{follows}|\Z))").search(self.text, self.position)
         if found is None:
             raise NotRead("a value is never closed", self.position, True)
@@ -149,8 +146,8 @@ class Cursor:
         return self.text[start : found.start()]
 
     def parameters(self, opener: str, closer: str, end: str) -> dict[str, Any]:
-        """The values between marks, by the group ``name`` of their opening ones. A value is text as it is,
-        but for the line breaks next to the marks; with ``string="false"`` it is JSON."""
+        """The values between marks, by the group ``name`` of their opening marks. A value is unchanged text
+        without the line breaks next to the marks; with ``string="false"`` it is JSON."""
         values: dict[str, Any] = {}
         while found := self.take(opener):
             at, name = self.position, found["name"].strip()
@@ -167,24 +164,24 @@ class Cursor:
         return values
 
     def object(self, stop: str) -> Mapping[str, Any]:
-        """The arguments: an object in JSON; empty where ``stop`` follows at once."""
+        """The arguments: an object in JSON; empty if ``stop`` follows at once."""
         if _compiled(rf"\s*+(?:{stop})").match(self.text, self.position):
             return {}
         value = self.value(stop)
-        if value is None or value == []:  # an empty object, as some print it
+        if value is None or value == []:  # some models write an empty object like this
             return {}
         if not isinstance(value, Mapping):
             raise NotRead("the arguments are an object with a name for each value", self.start)
         return value
 
     def skip_excess(self) -> None:
-        """Pass over closing brackets that no other ones open, before an end mark."""
+        """Skip closing brackets without opening ones, before an end mark."""
         if excess := _EXCESS(self.text, self.position):
             self.repairs[EXTRA.format("".join(excess[0].split()))] = None
             self.position = excess.end()
 
     def value(self, stop: str = "") -> Any:
-        """The arguments in JSON, in a fence or not, with what is misspelt in one way only mended."""
+        """The arguments in JSON, in a fence or not; mistakes with only one reading are repaired."""
         fence = _FENCE(self.text, self.position)
         start = (fence or _BLANK(self.text, self.position)).end()  # type: ignore[union-attr]
         read = read_data(self.text, start, stop, guess=not self.cut)
@@ -204,10 +201,10 @@ def read_data(
     guess: bool = True,
     outer: Collection[str] = (),
 ) -> Literal:
-    """The JSON value at ``start``, also where it is misspelt in one way only: as read_literal reads it, with
-    doubled braces, HTML entities, and closing brackets that are missing before ``stop``, the pattern of an
-    end mark, or before the end of the text if it may be guessed. ``outer`` are the keys of the outer object,
-    if they are known. Raises NotRead."""
+    """The JSON value at ``start``, even if it is misspelt but has only one reading: as read_literal reads it,
+    with doubled braces, HTML entities, and closing brackets missing before ``stop`` (the pattern of an end
+    mark), or before the end of the text if that may be guessed. ``outer`` are the known keys of the outer
+    object. Raises NotRead."""
     ends = _compiled(stop) if stop else None
     if _ESCAPED(text, start):
         found = ends.search(text, start) if ends else None
@@ -233,8 +230,8 @@ def read_data(
 
 
 def invocations(name: str, prefix: str) -> Family:
-    """A family that calls as Anthropic's models do in text: ``<invoke name="…"><parameter name="…">…``; the
-    names of the elements may have a prefix."""
+    """A family with the notation of Anthropic's models in text: ``<invoke name="…"><parameter name="…">…``;
+    the names of the elements may have a prefix."""
     call, value = rf"{prefix}(?:invoke|function)", rf"{prefix}param(?:eter)?"
     return Family(
         name,

@@ -1,7 +1,7 @@
-"""Repairs call forms that models misspell: gives the intended Lisp text, and a sentence for each repair.
+"""Repairs call forms that models misspell: returns the intended Lisp text, and a sentence for each repair.
 
-Works on text: curly and single quotes, commas, ``key=value``, JSON inside a form, Common Lisp's ``#'f``, a
-missing end. Runs nothing and must not know tools. A form that could mean two things is left alone.
+It works on text: curly and single quotes, commas, ``key=value``, JSON inside a form, Common Lisp's ``#'f``, a
+missing end. An ambiguous form is not changed. It runs nothing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SHARPS = "Common Lisp's #' was read as ', and its #p was dropped."
 TRIPLES = "Texts in three quotes were read as if in one."
 COMMAS = "Commas between the items of a form were dropped."
 SPACES = "No-break spaces between the items of a form were read as spaces."
-MAX_PIECES = 200_000  # the reader takes half as many forms
+MAX_PIECES = 200_000  # the reader accepts half as many forms
 ENVELOPE = {"tool", "target", "action", "type", "args"}
 
 _CLOSERS: Final = {"(": ")", "#(": ")", "[": "]", "{": "}", "#{": "}"}
@@ -57,15 +57,15 @@ _PIECE = re.compile(
     re.ASCII | re.VERBOSE | re.DOTALL,
 ).match
 _BLANK = re.compile(r"(?:\s++|;[^\n]*+)++\Z", re.ASCII).match
-_LOST = re.compile(r";[^\n]*?(?:[)\]}]|:[A-Za-z])").search  # what a ; may have hidden by mistake
-# A dictionary of JSON, Python or JavaScript; in Hy's own a key has no colon behind it.
+_LOST = re.compile(r";[^\n]*?(?:[)\]}]|:[A-Za-z])").search  # text that a ; may have hidden by mistake
+# A dictionary of JSON, Python or JavaScript; in Hy's a key has no colon after it.
 _JSON = re.compile(
     r"""\{\s*+(?: "(?:[^"\\]++|\\.)*+"(?::|\s++:\s) | '[^'\n]*+'\s*+: | [“„][^”]*+”\s*+:
         | [A-Za-z_][\w-]*+:\s )""",
     re.VERBOSE | re.DOTALL,
 ).match
 _NUMBER = re.compile(r"[+-]?[\d.]").match
-# What every repair of a readable form begins with; most forms have nothing of it.
+# The beginnings of all repairable mistakes in a readable form; most forms contain none.
 may_be_odd: Final = re.compile(r"""[^\x00-\x7f]|[',=#{]|"{3}|:\s""").search
 _TOP, _PLIST, _ARGS, _DATA, _CODE = range(
     5
@@ -87,19 +87,19 @@ class _Level:
         self.kind = kind
         self.closer = closer
         self.offset = offset
-        self.count = 0  # of its items
-        self.last = ""  # item, when it is an atom
+        self.count = 0  # the number of its items
+        self.last = ""  # its last item, if that is an atom
         self.keys: list[str] = []
-        self.wild = False  # whether it holds what may be prose
+        self.wild = False  # whether it may contain prose
 
     def take(self, atom: str = "") -> None:
-        """One item more."""
+        """Add an item."""
         self.count += 1
         self.last = atom
 
 
 def mend(text: str, start: int, end: int, *, tail: bool = False, more: bool = False) -> Mended | None:
-    """The form that begins at ``text[start]``, repaired; None when nothing needs repair.
+    """The repaired form that begins at ``text[start]``; None if it needs no repair.
 
     With ``tail``, brackets still open at ``end`` are closed there, if that is the only possible reading. With
     ``more``, the text may continue after ``end``. Raises NotRead.
@@ -126,7 +126,7 @@ class _Mender:
             found = _PIECE(text, pos, end)
             if found is None:
                 if pos < end and text[pos] != '"':
-                    raise NotRead(f"{text[pos]!r} cannot stand in a form", pos)
+                    raise NotRead(f"{text[pos]!r} is not allowed in a form", pos)
                 if not (tail and pos == end):
                     raise NotRead("the form is never closed", start, incomplete=True)
                 pos = self._close_all(start, pos)
@@ -148,7 +148,7 @@ class _Mender:
         return Mended("".join(self.pieces), pos, tuple(self.repairs))
 
     def _piece(self, kind: str, found: re.Match[str]) -> int:
-        """Take one piece; the offset behind it."""
+        """Take one piece. Returns the offset after it."""
         text, at, piece = self.text, found.start(), found[0]
         frame = self.stack[-1] if self.stack else None
         if kind == "open":
@@ -161,11 +161,11 @@ class _Mender:
             return self._string(kind, found)
         if kind == "close":
             if frame.closer != piece:
-                raise NotRead(f"this {piece} does not close what is open", at)
+                raise NotRead(f"this {piece} does not match the open bracket", at)
             self.stack.pop()
         elif kind == "comma" and data and not self._in_number(frame, at):
             if not frame.count:
-                raise NotRead("a comma stands where an item should", at)
+                raise NotRead("an item was expected, not a comma", at)
             return self._replace(" ", found.end(), COMMAS)
         elif kind == "space":
             return self._replace(" ", found.end(), SPACES)
@@ -187,7 +187,7 @@ class _Mender:
         return found.end()
 
     def _string(self, kind: str, found: re.Match[str]) -> int:
-        """Take a text that is no plain string of Lisp, or may not end."""
+        """Take a text that is not a plain Lisp string, or may not end."""
         text, at, piece = self.text, found.start(), found[0]
         if kind == "unclosed":
             raise NotRead(UNCLOSED_TRIPLE[0], at, True, UNCLOSED_TRIPLE[1])
@@ -217,13 +217,14 @@ class _Mender:
         return end
 
     def _is_key(self, frame: _Level, piece: str) -> bool:
-        """Whether ``key=`` or ``key:`` names an argument: not where the value of one is due."""
+        """Whether ``key=`` or ``key:`` names an argument; not if a value is expected."""
         if frame.kind not in (_TOP, _ARGS) or not (frame.count or frame.kind == _ARGS):
             return False
         return piece.startswith(":") or not frame.last.startswith(":")
 
     def _in_number(self, frame: _Level, at: int) -> bool:
-        """``1,000`` among arguments is a number to Hy; in brackets a comma stands between two."""
+        """Whether a comma is inside a number: Hy reads ``1,000`` among arguments as one number; in brackets
+        the comma separates two."""
         around = self.text[max(0, at - 1) : at + 2]
         return frame.kind in (_TOP, _ARGS, _PLIST) and len(around) == 3 and around[::2].isdigit()
 
@@ -260,7 +261,7 @@ class _Mender:
         return at + len(opener)
 
     def _kind(self, frame: _Level | None, opener: str, at: int) -> int:
-        """What a bracket inside ``frame`` holds."""
+        """The kind of a bracket inside ``frame``."""
         if frame is None:
             return _TOP
         if frame.kind == _CODE:
@@ -270,7 +271,7 @@ class _Mender:
                 return _ARGS
             if frame.kind == _ARGS and not frame.count:
                 return _ARGS
-            # A form on a line of its own, no further to the right, may be the next one.
+            # A form on a new line, no further to the right, may be the next one.
             frame.wild = frame.wild or self._column(at) <= self._column(self.stack[0].offset)
             return _CODE
         return _DATA
@@ -279,12 +280,12 @@ class _Mender:
         return at - self.text.rfind("\n", max(0, at - 1000), at)
 
     def _close_all(self, start: int, pos: int) -> int:
-        """Close what is open at the end of the text, where nothing could have ended earlier instead."""
+        """Close all open brackets at the end of the text, if none of them could have ended earlier."""
         for depth, frame in enumerate(self.stack):
             spills = frame.keys if frame.kind == _DATA else ENVELOPE & set(frame.keys)
             if frame.kind == _CODE or frame.wild or (depth and spills) or (not depth and frame.count < 2):
                 raise NotRead("its end is missing, and could have been in several places", start, True)
-        while _BLANK(self.pieces[-1]):  # a closer behind a comment would be a part of it
+        while _BLANK(self.pieces[-1]):  # a closing bracket after a comment would be a part of it
             if _LOST(self.pieces[-1]):
                 raise NotRead("a comment hides its end, and may hide arguments", start, True)
             pos -= len(self.pieces.pop())

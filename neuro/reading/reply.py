@@ -1,36 +1,35 @@
-"""Model text -> the calls in it, in order, and what could not be read; also as it arrives in pieces.
+"""Model text -> its calls, in order, and its faults; also as the text arrives in pieces. It runs nothing.
 
-Knows the shapes of calls and the names of the tools, and runs nothing. A call is a form for which all of this
-is true:
+A call is a form for which all of this is true:
 
 - It begins a line (after blanks, a list mark, or a label such as ``Call:`` or ``Next step:``; not
   ``For example:``) or follows another call, or the mark of a family of models (families/).
 - It is not quoted: not in ``inline code``, not in a line that begins with ``>``, not in a fence or Org block
-  that is marked with another language or as an example, and not announced as an example or as somebody's
-  words. An announcement is a line right before the form, its paragraph or its fence that ends in a colon
-  after "for example", "you could write", "you wrote" or the like.
+  that is marked with another language or as an example, and not announced as an example or as the words of
+  another person. An announcement is a line directly before the form, its paragraph or its fence that ends in
+  a colon after "for example", "you could write", "you wrote" or similar words.
 - It has the shape of a call. In Lisp: a plist that names its tool, or a list whose head is a known tool, or a
   list whose arguments are all ``:key value`` (the door answers for an unknown tool). In JSON: an object that
-  is nothing but a call (see json_calls.py). In Python's syntax, ``name(key=value)`` or ``[name(…), …]``:
+  can only be a call (see json_calls.py). In Python's syntax, ``name(key=value)`` or ``[name(…), …]``:
   known tools only, with nothing after it on its line. A response tag, ``TAG: words``: outside of fences and
-  lists, with words that match the tag's pattern, and nowhere in a paragraph that is announced as above.
+  lists, with words that match the tag's pattern, and not in a paragraph that is announced as above.
 
-Before that, what is not the model's reply is cut: thoughts (also one that never ends, and one that began with
-the reply and only ends), results that the model makes up and what it says after them, and marks of turns
-(result.py). Words that end their line with the mark of a thought that never ends may only speak of it: they
-are text, and no call behind them counts. The markup of a family is a call, or a fault: it is never an answer.
-Marks are text inside of a form's strings, code spans, quotations, ``<pre>`` and the like, the words of a
-sentence, and fences; a fence with nothing but markup counts.
+Before that, text that is not the model's reply is cut: thoughts (also endless ones, and one that began with
+the reply and only has an end mark), results that the model invents with all text after them, and marks of
+turns (result.py). Words whose line ends with the mark of an endless thought may only mention it: they are
+text, and no call after them counts. The markup of a family is a call, or a fault: it is never an answer.
+Marks are text inside a form's strings, code spans, quotations, ``<pre>`` and similar elements, the words of a
+sentence, and fences; a fence that contains only markup counts.
 
 Any other form is text. A reply that consists only of Lisp without a call, or that begins with a known tool's
 name and arguments in none of these shapes, is reported as an error.
 
-A form inside another form is never a call of its own, least of all a fence or a form in a string. So after an
-unreadable form, reading goes on only at forms that begin no further to the right (the convention of Lisp
-editors), and not at all when the fault is in a string of a call, for then nobody knows where the string ends.
+A form inside another form is never a separate call, and neither is a fence or a form in a string. So after an
+unreadable form, reading continues only at forms that begin no further to the right (the convention of Lisp
+editors), and stops if the fault is in a string of a call, because the end of the string is then unknown.
 
-A misspelt call is repaired where only one reading is possible, and each call lists its repairs. A missing end
-is supplied only at the end of the reply or of its fence, and never in a program.
+A misspelt call is repaired if only one reading is possible, and each call lists its repairs. A missing end is
+supplied only at the end of the reply or of its fence, and never in a program.
 """
 
 from __future__ import annotations
@@ -49,18 +48,17 @@ from quoth.tools.lisp.forms import head_name, kebab
 from quoth.tools.lisp.reader import LineIndex, ReadError, read_prefix
 
 MAX_REPLY = 8_000_000
-IN_DOUBT = "A thought may begin here that never ends, so no call behind it is run"
+IN_DOUBT = "An endless thought may begin here, so no call after it is run"
 
 
 def read_reply(
     text: str, known: Collection[str] = (), tags: Tags | None = None, *, cut: bool = False
 ) -> Reading:
-    """Every call in ``text``, in order. Never raises: ``errors`` of the Reading has what could not be read.
+    """Every call in ``text``, in order. Never raises: ``errors`` of the Reading has the unreadable parts.
 
-    ``known`` are the names of the tools, ``tags`` maps each response tag to its tool, or to the name of one
-    that takes the words as its argument. ``cut``: the reply was cut off at its maximal length, so a missing
-    end is not guessed.
-    """
+    ``known`` are the names of the tools; ``tags`` maps each response tag to its tool, or to the name of a
+    tool that takes the words as its argument. ``cut``: the reply was cut off at its maximum length, so a
+    missing end is not guessed."""
     if not text:
         return Reading()
     if len(text) > MAX_REPLY:
@@ -95,12 +93,12 @@ def read_reply(
 
 
 def unmarked(text: str) -> str:
-    """The text without the mark of its byte order, with its offsets as they were."""
+    """The text with its byte order mark replaced by a blank, so that offsets stay the same."""
     return " " + text[1:] if text.startswith("\ufeff") else text
 
 
 def _kept(text: str, dropped: list[tuple[int, int]], cover: Callable[[str], str] | None = None) -> str:
-    """The text without what is no word of the reply, or with that covered."""
+    """The text without the ``dropped`` spans; with ``cover``, these are replaced."""
     pieces, position = [], 0
     for start, end in dropped:
         pieces += [text[position:start], cover(text[start:end]) if cover else ""]
@@ -109,26 +107,27 @@ def _kept(text: str, dropped: list[tuple[int, int]], cover: Callable[[str], str]
 
 
 def _blank(text: str) -> str:
-    """Blanks for a text, so that all behind it stands where it stood."""
+    """Blanks of the same length as a text, so that later offsets stay the same."""
     return _NO_LINE_FEED(" ", text)
 
 
 def _only_thought(reading: Reading, scan: Scan) -> Fault | None:
-    """The fault of a reply that is a thought and nothing else."""
+    """The fault of a reply that is only a thought."""
     if not scan.thoughts or reading.text:
         return None
     place = scan.lines.at(scan.dropped[-1][0])
     if scan.unclosed_thought:
         return Fault("The reply ends inside a thought", *place, "end the thought, then answer or call")
-    return Fault("The reply is a thought and nothing else", *place, "answer or call after the thought")
+    return Fault("The reply is only a thought", *place, "answer or call after the thought")
 
 
 def _no_answer(text: str, scan: Scan) -> Fault | None:
-    """Why a reply without a call is no answer either: it is Lisp and no prose, fences aside, or would be."""
+    """The fault of a reply without a call that is not an answer: outside of fences it is, or seems, Lisp and
+    not prose."""
     bare = FENCE.sub("", text).strip()
     if near := _near_call(text, bare, scan.known):
         line, column = scan.lines.at(text.index(near))
-        return Fault(f"This names the tool {near}, but is no call of it", line, column, scan.hint(near))
+        return Fault(f"This names the tool {near}, but does not call it", line, column, scan.hint(near))
     if scan.code >= 0:
         return Fault("This tool_code contains no call of a tool", *scan.lines.at(scan.code), scan.hint(""))
     quoted = bare.startswith(("'(", "`(", "[("))
@@ -159,7 +158,7 @@ def _no_answer(text: str, scan: Scan) -> Fault | None:
     return Fault("This is Lisp, but no call of a tool", line, column, hint)
 
 
-# A reply that begins so is nearly a call. Words behind the name make it prose: echo "a" says a.
+# A reply with such a beginning is almost a call. Words after the name make it prose: echo "a" says a.
 _NEAR = re.compile(
     r"""(?:Thought:[^\n]*+\n\s*+)?+(?:\**+Action:\**+\s*+)?+(?P<bracket>[\[{<])?\s*+(?:functions\.)?(?P<name>[A-Za-z_][\w-]*+)
         (?: \s++:[A-Za-z] | (?::\d++)?+\s*+\{ | >\s*+< | [ \t\r*]*+\n[ \t]*+\**+Action\ Input:
@@ -167,12 +166,12 @@ _NEAR = re.compile(
     re.VERBOSE | re.DOTALL,
 ).match
 
-# Behind the call stands what came of it, as the model is told of results: small models answer so.
+# Small models answer with a call followed by its invented result, in the format of our results.
 _RESULT = re.compile(r"[^\n]* -> ok(?:, \d+ items)?:\s*\S").match
 
 
 def _near_call(text: str, bare: str, known: Collection[str]) -> str:
-    """The name of the known tool that the whole reply seems to call, as it is written there; or ""."""
+    """The name of the known tool that the whole reply seems to call, as written there; or ""."""
     found = _NEAR(bare)
     if found is None or kebab(found["name"]) not in known or _RESULT(bare, found.end()):
         return ""
@@ -180,8 +179,8 @@ def _near_call(text: str, bare: str, known: Collection[str]) -> str:
     return "" if foreign else found["name"]
 
 
-# A fence that held nothing but calls; each call that was cut out of one has left a NUL.
-# The look-behinds let a run of marks be tried from its first one only: a reply of backticks stays linear.
+# A fence that contained only calls; each removed call has left a NUL.
+# Because of the look-behinds a run of marks is tried only from its first: a reply of backticks stays linear.
 _EMPTY_FENCE = re.compile(
     r"(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[\w+-]*+\s*+\0[\s\0]*+(?:(?:`{3,}+|~{3,}+)(?!\w)|\Z)"
 )
@@ -191,12 +190,12 @@ _BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)*+")
 
 
 def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> str:
-    """The text without its calls. ``lines`` are the cuts that are lines of their own, by their starts: such a
-    line goes as a whole, with the blank lines around it but one, or stays."""
+    """The text without its calls. ``lines`` are cuts that are whole lines, by their starts: such a line is
+    removed with all but one of the blank lines around it, or it stays."""
     kept: list[str] = []
-    position, blank = 0, False  # blank: what comes next is set off by a blank line
-    ends, ended = set(scan.fences[1::2]), False  # ended: right behind a fence of words, which stays whole
-    line = seen = 0  # where the line begins that the text is read to
+    position, blank = 0, False  # blank: a blank line must precede the next text
+    ends, ended = set(scan.fences[1::2]), False  # ended: directly after a fence of words, which stays whole
+    line = seen = 0  # the start of the current line
 
     def keep(piece: str) -> None:
         nonlocal blank
@@ -223,7 +222,7 @@ def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> 
                 place = position + len(before)
                 line, seen = text.rfind("\n", seen, place) + 1 or line, place
                 ended = line in ends
-            mark = "" if start in scan.whole or ended else "\0"  # no tag stands in a fence
+            mark = "" if start in scan.whole or ended else "\0"  # a fence contains no tags
             keep(piece.replace("\0", "") + mark)
             position = end
     keep(text[position:].replace("\0", ""))
@@ -233,7 +232,7 @@ def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> 
 
 # A reply that arrives in pieces
 
-# Walks over one unfinished part; then its brackets must close, or it must double, before the next.
+# Walks over one unfinished part; before further ones its brackets must close, or its length must double.
 MAX_TRIES = 8
 _OPENERS, _CLOSERS = re.compile(r"[(\[{]").findall, re.compile(r"[)\]}]").findall
 
@@ -241,11 +240,10 @@ _OPENERS, _CLOSERS = re.compile(r"[(\[{]").findall, re.compile(r"[)\]}]").findal
 class ReplyStream:
     """Takes the pieces of a reply and returns the calls that each piece completes.
 
-    A call that ``feed`` reports is in the final Reading, in the same order, unless a thought ends behind it
-    that began with the reply, unmarked. A call that is certain only at the end (its own end is missing, or it
-    follows a thought, a family's markup, or a form that is never closed) is in the final Reading alone, after
-    the first ``reported`` calls; one with many unpaired brackets in its texts may be reported late.
-    """
+    A call that ``feed`` reports is in the final Reading, in the same order, unless an unmarked thought that
+    began with the reply ends after it. A call that is certain only at the end (its end is missing, or it
+    follows a thought, a family's markup, or an unclosed form) is only in the final Reading, after the first
+    ``reported`` calls. A call with many unpaired brackets in its texts may be reported late."""
 
     def __init__(self, known: Collection[str] = (), tags: Tags | None = None) -> None:
         self.reported = 0
@@ -253,13 +251,13 @@ class ReplyStream:
         self._tags = tags or {}
         self._all: list[str] = []
         self._scan = Scan("", known, self._tags, final=False)
-        self._window = ""  # what the scan has not passed yet, and CONTEXT before it
+        self._window = ""  # the text not scanned yet, and CONTEXT characters before it
         self._place = (1, 1)  # line and column of the window
-        self._pieces: list[str] = []  # what came behind the window
-        self._length = 0  # of the whole text so far
-        self._walked = 0  # how far behind the place where it stopped the last walk had looked
-        self._tries = 0  # the walks that stopped there
-        self._open = 0  # brackets of the unfinished form that are opened less those closed, in texts too
+        self._pieces: list[str] = []  # the text after the window
+        self._length = 0  # the length of the whole text so far
+        self._walked = 0  # characters that the last walk read after the place where it stopped
+        self._tries = 0  # the number of walks that stopped there
+        self._open = 0  # opened minus closed brackets of the unfinished form, also in its texts
 
     def feed(self, piece: str) -> list[FoundCall]:
         """The calls that this piece completes."""
@@ -274,20 +272,20 @@ class ReplyStream:
         return found
 
     def _is_due(self, piece: str) -> bool:
-        """Whether to walk on: where a form may begin in the piece, or the unfinished one end. So the time is
-        linear; where this errs, a call is reported later, never wrongly."""
+        """Whether to walk: a form may begin in the piece, or the unfinished form may end in it. This keeps
+        the time linear; an error here reports a call later, never wrongly."""
         scan, line = self._scan, "\n" in piece
         if scan.waits_for == LINE:
             return line
         closers, tries = _CLOSERS(piece), MAX_TRIES
         grown = self._length - scan.base - scan.position >= 2 * self._walked
         if scan.waits_for is None:
-            self._tries *= not line  # a form begins a line, or follows another
+            self._tries *= not line  # a form begins a line or follows another form
             due = bool(_OPENERS(piece)) or (line and bool(self._tags))
         else:
             self._open += len(_OPENERS(piece)) - len(closers)
             due, tries = bool(closers), tries + tries * (self._open <= 0)
-            if grown and scan.text[scan.waits_for] != "(":  # more of it may say that it is no call
+            if grown and scan.text[scan.waits_for] != "(":  # more text may show that it is not a call
                 return True
         if due and not grown:
             due = self._tries < tries
@@ -295,7 +293,7 @@ class ReplyStream:
         return due
 
     def end(self, *, cut: bool = False) -> Reading:
-        """The reading of the whole reply, equal to ``read_reply`` of it."""
+        """The reading of the whole reply, equal to that of ``read_reply``."""
         return read_reply("".join(self._all), self._known, self._tags, cut=cut)
 
     def _walk(self) -> None:

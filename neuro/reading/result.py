@@ -1,8 +1,5 @@
-"""What a reply is read into: its calls, its text and its faults; which marks in it are words, its quotations,
-and its words in blocks as they come.
-
-Knows neither how calls are found nor how they are used.
-"""
+"""The parts of a reply: its calls, its text and its faults; also the meaning of marks in it, its quotations,
+and its words in blocks as they arrive."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ class FoundCall:
 
 @dataclass(frozen=True)
 class Fault:
-    """One unreadable part of a reply: the fault, its position (line 0: none), a hint, and the line with a
+    """One unreadable part of a reply: the fault, its position (line 0: unknown), a hint, and the line with a
     caret."""
 
     message: str
@@ -66,24 +63,24 @@ class Fault:
 
 @dataclass(frozen=True)
 class Passed:
-    """A line that looks like a response tag and is no call, and the reason."""
+    """A line that looks like a response tag but is not a call, and the reason."""
 
     line: int
     text: str
     reason: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.text} is no call: {self.reason}"
+        return f"line {self.line}: {self.text} is not a call: {self.reason}"
 
 
 @dataclass
 class Reading:
-    """What a reply holds: its calls in order, its text without them, and its faults.
+    """The contents of a reply: its calls in order, its text without them, and its faults.
 
-    ``display`` is what a person is shown of it: the lines of response tags go as a whole, or stay as their
-    tools want it. ``sure`` has each CONFIDENCE, from 0 to 1, with the line that says it. ``passed`` are the
-    lines that look like response tags and are no calls. ``reasoning`` is the text of the thoughts,
-    and ``content`` the whole reply without them, as it goes into the conversation."""
+    ``display`` is the text for a person: lines of response tags are removed, or kept if their tools want
+    that. ``sure`` has each CONFIDENCE, from 0 to 1, with its line. ``passed`` are the lines that look like
+    response tags but are not calls. ``reasoning`` is the text of the thoughts, and ``content`` the whole
+    reply without them, as it is added to the conversation."""
 
     calls: list[FoundCall] = field(default_factory=list)
     text: str = ""
@@ -96,7 +93,7 @@ class Reading:
 
     @property
     def confidence(self) -> float | None:
-        """How sure the model says it is: the lowest that it says."""
+        """The model's lowest stated confidence, 0 to 1; None without one."""
         return min((sure for sure, _ in self.sure), default=None)
 
     def to_json(self) -> dict[str, Any]:
@@ -107,17 +104,17 @@ class Reading:
         } | ({"reasoning": self.reasoning} if self.reasoning else {})
 
 
-# The marks of thoughts; and where any mark of a template is a mark, and where it is a word of the reply.
+# The marks of thoughts; and whether a mark of a template is a mark or a word of the reply.
 #
-# A mark is a word inside a code span, inside quotation marks, or between two words of a sentence. What a
-# call form or a fence contains is never looked at here: the scan passes over these. A tag line in a
-# quotation, a comment or a piece of code is no call: a quotation ends with its paragraph; a comment and an
-# element of HTML last until they are closed, and in a comment or in code nothing else counts.
+# A mark is a word inside a code span, inside quotation marks, or between two words of a sentence. The
+# contents of call forms and fences are not considered here: the scan skips them. A tag line in a quotation, a
+# comment or a piece of code is not a call: a quotation ends with its paragraph; a comment and an element of
+# HTML last until they are closed, and inside a comment or code nothing else counts.
 
 
 NAMES: Final = r"(?i:think|thinking|thoughts?|reasoning|scratch_?pad|seed:think)"
 
-# What begins a thought, and what ends it. An analysis of harmony that is addressed to a tool is a call.
+# The marks that begin and end a thought. An analysis of harmony that is addressed to a tool is a call.
 PAIRS: Final = (
     (rf"<{NAMES}>", rf"</{NAMES}>"),
     (r"\[THINK\]", r"\[/THINK\]"),
@@ -125,14 +122,14 @@ PAIRS: Final = (
     (r"<\|inner_prefix\|>", r"<\|inner_suffix\|>"),
     (r"◁think▷", r"◁/think▷"),
     (r"<\|channel>thought\b", r"<channel\|>"),
-    (r"\Aanalysis(?=[A-Z])", r"assistant(?=commentary)|assistantfinal"),  # its marks were stripped
+    (r"\Aanalysis(?=[A-Z])", r"assistant(?=commentary)|assistantfinal"),  # with stripped marks
     (
         r"(?:<\|start\|>assistant\s*+)?+<\|channel\|>\s*+analysis\b(?![^<]{0,200}?\bto=)[^<]*+(?:<\|message\|>)?+",
         r"<\|end\|>|(?=<\|(?:start|channel|call|return)\|>)",
     ),
 )
 BEGIN: Final = "|".join(begin for begin, _ in PAIRS)
-END: Final = "|".join(end for _, end in PAIRS[:-2])  # the last two end as every message does
+END: Final = "|".join(end for _, end in PAIRS[:-2])  # the last two end like every message
 
 _BEGINS: Final = [re.compile(begin).match for begin, _ in PAIRS]
 _WITHIN: Final = [
@@ -142,15 +139,15 @@ _ENDS: Final = re.compile(END).match
 _MARK: Final = re.compile(rf"{BEGIN}|{END}")
 
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
-_NEAR = 400  # characters of a line that are looked at
-_BETWEEN = {"**", "()"}  # the characters around a mark that is spoken of
-# A mark in a list or a table, with what is said of it.
+_NEAR = 400  # maximum of characters of a line that are read
+_BETWEEN = {"**", "()"}  # the characters around a mark that is only mentioned
+# A mark in a list or a table, with its explanation.
 _LISTED = re.compile(r"[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++|\|.*?\|?[ \t]*+)\Z").match
 _EXPLAINED = re.compile(r"[ \t]*+[|:,;=–—)]|[ \t]++[a-z]").match
 
 
 def opened(text: str, position: int) -> tuple[int, int] | None:
-    """Which of the PAIRS begins a thought at ``position``, and where the thought itself begins."""
+    """The index in PAIRS of the mark that begins a thought at ``position``, and the offset of the thought."""
     for pair, match in enumerate(_BEGINS):
         if found := match(text, position):
             return pair, found.end()
@@ -158,14 +155,14 @@ def opened(text: str, position: int) -> tuple[int, int] | None:
 
 
 def closed(text: str, position: int) -> int:
-    """Where the mark at ``position`` that ends a thought ends itself; -1 if it is none."""
+    """The end offset of the mark at ``position`` that ends a thought; -1 if there is none."""
     found = _ENDS(text, position)
     return found.end() if found else -1
 
 
 def end_of_thought(text: str, pair: int, start: int) -> tuple[int, int] | None:
-    """The offsets of the mark that ends a thought: marks inside it may be nested; where these do not match,
-    of the last that ends one. None if it never ends."""
+    """The offsets of the mark that ends a thought; marks inside it may be nested. If these do not match, the
+    offsets of the last end mark. None if the thought never ends."""
     depth, last = 1, None
     for found in _WITHIN[pair].finditer(text, start):
         if found["begin"]:
@@ -178,7 +175,7 @@ def end_of_thought(text: str, pair: int, start: int) -> tuple[int, int] | None:
 
 
 def is_open(line: str, before: bool) -> bool:
-    """Whether a thought is open at the end of a line; ``before``: where it begins."""
+    """Whether a thought is open at the end of a line; ``before``: whether it was open at its beginning."""
     for found in _MARK.finditer(line):
         if not is_word(line, *found.span()):
             before = _ENDS(line, found.start()) is None
@@ -186,22 +183,22 @@ def is_open(line: str, before: bool) -> bool:
 
 
 def may_think(text: str) -> bool:
-    """Whether a mark of thoughts is somewhere in the text."""
+    """Whether the text contains a mark of thoughts."""
     return _MARK.search(text) is not None
 
 
 def without_marks(thought: str) -> str:
-    """A thought as it is kept: its words."""
+    """The words of a thought, without marks."""
     return _MARK.sub("", thought).strip()
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    """Whether a mark stands between quotation marks."""
+    """Whether a mark is between quotation marks."""
     return start > 0 and _QUOTES.get(text[start - 1]) == text[end : end + 1]
 
 
 def is_word(text: str, start: int, end: int) -> bool:
-    """Whether a mark is spoken of: it is quoted, in a string, or a sentence goes on around it."""
+    """Whether a mark is only mentioned: it is quoted, in a string, or inside a sentence."""
     if is_quoted(text, start, end) or in_sentence(text, start, end):
         return True
     line = text.rfind("\n", max(0, start - _NEAR), start) + 1 or max(0, start - _NEAR)
@@ -217,7 +214,7 @@ def is_word(text: str, start: int, end: int) -> bool:
 
 
 def ends_words(text: str, start: int, end: int) -> bool:
-    """Whether a mark ends a line whose words are not a whole sentence, so that they may speak of it."""
+    """Whether a mark ends a line whose words are not a whole sentence: they may only mention it."""
     before = text[max(0, start - _NEAR) : start].rpartition("\n")[2]
     word = before.rstrip(" \t")
     ends = not text[end : end + _NEAR].partition("\n")[0].strip()
@@ -225,21 +222,21 @@ def ends_words(text: str, start: int, end: int) -> bool:
 
 
 def in_sentence(text: str, start: int, end: int) -> bool:
-    """Whether a sentence goes on around a mark, or around a section of calls."""
+    """Whether a mark, or a section of calls, is inside a sentence."""
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     spoken = after[:1] in tuple(".,:;!?)") or (after[:1] == " " and after[1:].isalpha())
     return spoken and before[1:] in (" ", "\t") and (before[0].isalnum() or before[0] in ",;")
 
 
 def is_alone(text: str, start: int, end: int) -> bool:
-    """Whether a mark is all that its line holds."""
+    """Whether a mark is alone on its line."""
     before, after = text[max(0, start - _NEAR) : start], text[end : end + _NEAR]
     return not before.rpartition("\n")[2].strip() and not after.partition("\n")[0].strip()
 
 
 def is_draft(text: str, start: int, end: int) -> bool:
-    """Whether what cannot be read is a draft in a thought: it is whole by its quotes and brackets, and behind
-    it a thought ends that began with the reply."""
+    """Whether an unreadable form is a draft in a thought: its quotes and brackets are complete, and after it
+    a thought ends that began with the reply."""
     draft = text[start:end]
     if draft.count('"') % 2 or any(draft.count(a) != draft.count(b) for a, b in ("()", "[]", "{}")):
         return False
@@ -249,7 +246,7 @@ def is_draft(text: str, start: int, end: int) -> bool:
     return found is not None and _ENDS(text, found.start()) is not None
 
 
-# Each mark that opens a quotation, with those that close it.
+# Each mark that opens a quotation, with its closing marks.
 _QUOTATIONS = {"“": "”", "„": "“”", "«": "»", "‹": "›", "‚": "‘", "‘": "’", "「": "」", "『": "』"}
 _COMMENT = "-->"
 _ELEMENTS = "blockquote|details|pre|script|style|template|textarea|xmp"
@@ -270,18 +267,20 @@ _FENCE = re.compile(r"[ \t]*```")
 
 
 class Quotations:
-    """What is open where the text was read to."""
+    """The open quotations at the current position of the text."""
 
     def __init__(self, read_to: int = 0) -> None:
-        self.read_to = read_to  # in the whole text
-        self._closers: list[str] = []  # of what is open, the innermost last
+        self.read_to = read_to  # the position in the whole text
+        self._closers: list[str] = []  # the closing marks of open quotations, the innermost last
 
     def is_open(self, *, plainly: bool = False) -> bool:
-        """Whether anything is open; ``plainly``: but what is often left open, a straight quote or code."""
+        """Whether a quotation is open; ``plainly``: without straight quotes and code, which are often left
+        open."""
         return any(not plainly or closer[0] not in '"`' for closer in self._closers)
 
     def read(self, text: str, end: int, base: int = 0) -> None:
-        """Read on to the beginning of a line, ``end``, in a text that begins at ``base`` of the whole one."""
+        """Read up to ``end``, the beginning of a line, in a text that begins at ``base`` of the whole
+        text."""
         begin = max(0, self.read_to - base)
         for found in _QUOTING.finditer(text, begin, end):
             self._meet(found, text)
@@ -320,33 +319,30 @@ class Quotations:
             del self._closers[self._closers.index(name) :]
 
 
-# The words of a reply as they come, in blocks (a paragraph, a list, a fence) and without its calls.
-#
-# Knows blocks and a reader of calls; it must not know tools, dialects or who listens.
+# The words of a reply as they arrive, in blocks (a paragraph, a list, a fence) and without its calls.
 
 
 _CODE_FENCE = re.compile(r"[ \t]*(`{3,}+|~{3,}+)([^`\n]*)")
-# The end of a block that goes with the form behind it: a mark, or a fence that begins there.
+# The end of a block that belongs to the form after it: a mark, or the beginning of a fence.
 _OPENS_WITH = re.compile(r"(?:[^\s`~].*(?:```|~~~)[\w+-]*|<[^<>\n]*>|\[TOOL_CALLS\])\s*\Z")
-# What may become a call when more of it comes: the beginning of a form, a fence, a mark or a tag.
+# Text that may become a call with more text: the beginning of a form, a fence, a mark or a tag.
 _MAY_BE_A_CALL = re.compile(r"^[^\w\n]*+(?:(?<=[(\[{])|[\w.-]++\(|[\w -]{1,30}:)|<|```|~~~", re.MULTILINE)
 
 
 class ReplyWords:
-    """Takes the pieces of a reply. ``feed`` returns the blocks that a piece completes, up to the first that
-    holds a call or something like one; what follows that is known only when the reply has ended, by ``rest``.
-    So the blocks together are always the words of the whole reply, each once.
-    """
+    """Takes the pieces of a reply. ``feed`` returns the blocks that a piece completes, up to the first block
+    with a call or something similar; ``rest`` returns the remaining words when the reply has ended. Together
+    they are always the words of the whole reply, each once."""
 
     def __init__(self, read: Callable[[str], Reading]) -> None:
         self._read = read
         self._said: list[str] = []
-        self._block: list[str] = []  # the lines of the block that is not complete
-        self._line: list[str] = []  # the pieces of the line that is not complete; only the last may be empty
-        self._fence = ""  # the marks that opened the fence which the block is in
-        self._thinks = False  # whether a thought is open where the block ends
-        self._gap = False  # whether the block ends in a blank line
-        self._held: list[str] = []  # from the first block on that may be no words
+        self._block: list[str] = []  # the lines of the incomplete block
+        self._line: list[str] = []  # the pieces of the incomplete line; only the last may be empty
+        self._fence = ""  # the opening marks of the block's fence
+        self._thinks = False  # whether a thought is open at the end of the block
+        self._gap = False  # whether the block ends with a blank line
+        self._held: list[str] = []  # the blocks from the first one that may contain a call
 
     def feed(self, piece: str) -> list[str]:
         """The blocks that this piece completes."""
@@ -370,27 +366,27 @@ class ReplyWords:
         return self._said[before:]
 
     def rest(self, words: str) -> str:
-        """What ``feed`` has not returned of the reply's words, which are known now."""
+        """The part of the reply's ``words``, which are now known, that ``feed`` has not returned."""
         said, place, lines = "".join(map(squeezed, self._said)), 0, words.split("\n")
-        # Line by line, for the end of a reply may tell that a mark said before belonged to a call.
+        # Line by line, because the end of a reply may show that an earlier mark belonged to a call.
         while lines and (found := said.find(squeezed(lines[0]), place)) >= 0:
             place = found + len(squeezed(lines.pop(0)))
         return "\n".join(lines).strip("\n")
 
     def so_far(self, *, calls: bool) -> str:
-        """What came of a reply that was broken off; without ``calls`` only what is certainly no call."""
+        """The received part of a reply that was broken off; without ``calls`` only certain words."""
         tail = self.tail(calls=calls) or ("[… a call that was not read …]" if self.tail(calls=True) else "")
         return "\n\n".join(filter(None, [*self._said, tail]))
 
     def tail(self, *, calls: bool = False) -> str:
-        """The block that is not complete yet; without ``calls`` it is empty if it may hold one."""
+        """The incomplete block; without ``calls`` it is empty if it may contain a call."""
         if self._held:
             return "".join(self._held).strip() if calls else ""
         text = "\n".join([*self._block, "".join(self._line)]).strip("\n")
         return text if calls or not (_MAY_BE_A_CALL.search(text) or _differs(self._read(text), text)) else ""
 
     def _take(self, line: str) -> None:
-        """Take a whole line, which may complete the block before it, or the one it belongs to."""
+        """Take a whole line, which may complete the block before it, or its own block."""
         if self._thinks or (not self._fence and is_open(line, False)):
             if not self._thinks and self._block:
                 self._complete()
@@ -419,7 +415,7 @@ class ReplyWords:
         self._fence = fence[1] if fence else ""
 
     def _ends_block(self, line: str) -> bool:
-        """Whether a line that begins so begins another block: behind a blank line, or as a form does."""
+        """Whether a line begins another block: it is after a blank line, or looks like a form."""
         if self._fence or self._thinks or not line or not self._block or line[0].isspace():
             return False
         return self._gap or line[0] in "({<"
@@ -429,10 +425,10 @@ class ReplyWords:
         self._block, self._gap = [], False
         if not text.strip():
             return
-        # A call that a carriage return follows is one only with the line end; a fence may begin in a line.
+        # With a carriage return, a form is a call only with the line end; a fence may begin inside a line.
         reading = self._read(f"{text}\n")
         if reading.reasoning and not reading.calls:
-            if not reading.display:  # a thought, and nothing else
+            if not reading.display:  # only a thought
                 return
             words = reading.display
         else:
@@ -444,10 +440,10 @@ class ReplyWords:
 
 
 def _differs(reading: Reading, text: str) -> bool:
-    """Whether a block holds a call, or anything else that is not shown as it stands."""
+    """Whether a block contains a call, or other text that is not displayed unchanged."""
     return bool(reading.calls or reading.errors) or squeezed(reading.display) != squeezed(text)
 
 
 def squeezed(text: str) -> str:
-    """The text without its blanks, by which words are compared however they are laid out."""
+    """The text without blanks, to compare words independent of layout."""
     return "".join(text.split())

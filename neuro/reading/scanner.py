@@ -1,7 +1,5 @@
-"""The scan of a reply, line by line, for calls, by the rule in reply.py.
-
-Knows fences, labels and the shapes of calls; runs nothing. It can pause where a stream has no more text yet.
-"""
+"""The scan of a reply, line by line, for calls, by the rule in reply.py. It runs nothing, and can pause when
+a stream has no more text yet."""
 
 from __future__ import annotations
 
@@ -31,14 +29,14 @@ from quoth.neuro.reading.tag_lines import (
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.registry.parameters import CONFIDENCE
 
-CONTEXT = 400  # characters before a form that may say it is an example
-CALL_FENCES = {"", "tool", "tool_call", "tool_calls", "text"}  # what models write where they mean a call
+CONTEXT = 400  # characters before a form that may mark it as an example
+CALL_FENCES = {"", "tool", "tool_call", "tool_calls", "text"}  # the languages that models use for calls
 LISP_FENCES = CALL_FENCES.union(
     ("lisp", "hy", "clojure", "clj", "scheme", "elisp", "emacs-lisp", "common-lisp", "cl")
 )
 DATA_FENCES = CALL_FENCES.union(("json", "jsonc", "json5", "tool_code"))
-MARKUP_FENCES = {"xml", "html"}  # hold no forms, but the markup of a family
-DOCUMENT_FENCES = {"markdown", "md", "org", "rst"}  # a fence inside them is theirs
+MARKUP_FENCES = {"xml", "html"}  # contain no forms, but the markup of a family
+DOCUMENT_FENCES = {"markdown", "md", "org", "rst"}  # a fence inside them belongs to the document
 
 LISTED = r"\[(?:/?THINK|TOOL_CALLS|ARGS|CALL_ID|TOOL_RESULTS|INST)\]"  # marks that look like lists
 _START = rf"""
@@ -48,15 +46,15 @@ _START = rf"""
     (?:```(?P<language>[\w+-]*+)[ \t]*+)?         # a fence of one line
     (?!{LISTED})(?=(?P<opener>[({{\[]|(?P<name>[A-Za-z_][\w.-]{{0,63}}+\()))"""
 _REST = re.compile(rf"^[ \t]*+{_START}(?=[({{])", re.MULTILINE | re.VERBOSE)
-# What may stand between two forms that follow each other, and what may become that when more text comes.
+# The allowed text between two consecutive forms, and text that may become that with more text.
 _NEXT = {
     opener: [re.compile(rf"{blank}*+{end}") for end in (rf"(?=\{opener})", r"\Z")]
     for opener, blank in (("(", r"\s"), ("{", r"[\s,;]"))
 }
 _FENCE_END = re.compile(rf"\s*+(?:`{{3}}|~{{3}}|#\+(?i:end)_|{MARKS}|\Z)").match
 _PARAGRAPH = re.compile(r"\n[ \t\r]*+\n")
-# The sentence up to a colon that makes what follows an example or a quotation. Few, for what is taken for one
-# is never called: "as you asked, I search:" announces a call.
+# Sentences up to a colon that announce an example or a quotation. The list is short, because an announced
+# form is never called: "as you asked, I search:" announces a call.
 _EXAMPLE = re.compile(
     r"""\A\W*+(?:
       (?:[^\n]*\W)?(?:for[ ](?:example|instance)|e\.g)\b
@@ -75,7 +73,7 @@ _EXAMPLE = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 ).match
-# Who tells what he is about to do announces no example, whatever it is about.
+# A sentence about the speaker's own next action never announces an example.
 _INTENT = re.compile(
     r"""\W*+(?:(?!for[ ]example|for[ ]instance)\w++,?[ ]){0,3}?
       (?:let[ ](?:me|us)|let['’]s|(?:I|we)(?:['’](?:ll|m|re)
@@ -99,8 +97,8 @@ _FORM = re.compile(r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Z
 
 @lru_cache(maxsize=32)
 def _events(tags: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What matters at a place where a line may begin: a fence, a response tag, the start of a form, or what
-    matters anywhere; and the same, where that place is the beginning of a line."""
+    """The patterns of the next event, at any place and at the beginning of a line: a fence, a response tag,
+    the start of a form, or an event that may occur anywhere."""
     names = "|".join(re.escape(tag) for tag in sorted({*tags, CONFIDENCE}, key=len, reverse=True))
     tag = rf"(?P<tag>{names if tags else '(?!)'}):(?=\s|\Z)(?P<query>[^\n]*+)"
     line = rf"[ \t]*+(?: {FENCE_LINE} | {tag} | {_START} )"
@@ -127,21 +125,21 @@ class Scan(FormReader):
         self.line, self.event = _events(tuple(tags))
         self.waits_for: int | None = None  # see Wait
         self.sure: list[tuple[float, str]] = []  # each CONFIDENCE, with its line
-        self.fences: list[int] = []  # where they begin and end, by turns
-        self.whole: dict[int, bool] = {}  # cuts that are lines of tags: whether people are spared them
-        self.passed: dict[int, str] = {}  # tags that are no calls, with the reason
+        self.fences: list[int] = []  # their beginnings and ends in turn
+        self.whole: dict[int, bool] = {}  # cuts that are lines of tags: whether they are hidden from people
+        self.passed: dict[int, str] = {}  # tags that are not calls, with the reason
         self.slow: set[str] = set()  # tags with a pattern that took too long
         self.told: set[str] = set()  # tags with a fault
         self.quotations = result.Quotations()
         self.thoughts: list[tuple[int, int]] = []
-        self.code = -1  # where a fence of tool_code begins
-        self.unclosed_thought = False  # whether the last of these never ends
-        self.endless: set[int] = set()  # the pairs of marks that no mark ends from here on
-        self.doubt = -1  # where a thought may begin that never ends, or a sentence speaks of its mark
-        self.dropped: list[tuple[int, int]] = []  # cuts that are no words of the reply, calls aside
-        self.fresh = -1  # where the last of these ends: what follows begins as a line does
-        self.floor = 0  # where the last of these ends: nothing before it announces what follows
-        self.own_to = 0  # how far no words were found to announce what follows
+        self.code = -1  # the beginning of a fence of tool_code
+        self.unclosed_thought = False  # whether the last thought never ends
+        self.endless: set[int] = set()  # the pairs of marks without an end mark from here on
+        self.doubt = -1  # the place of an endless thought, or of a sentence that mentions its mark
+        self.dropped: list[tuple[int, int]] = []  # cuts that are not words of the reply, except calls
+        self.fresh = -1  # the end of the last cut: the text after it begins like a line
+        self.floor = 0  # the end of the last cut: text before it announces nothing after it
+        self.own_to = 0  # the offset up to which no announcement was found
 
     def run(self) -> None:
         self.waits_for = None
@@ -161,10 +159,10 @@ class Scan(FormReader):
                 rests.pop()
             if places := [rest.end() if rest.re is _REST else rest.start() for rest in rests if rest]:
                 where = self.lines.at(min(places))
-                self.errors.append(Fault("What follows was not read", *where, self.stopped))
+                self.errors.append(Fault("The rest was not read", *where, self.stopped))
 
     def _step(self) -> bool:
-        """Read on up to one form or fence; false at the end of the text."""
+        """Read up to the next form or fence; false at the end of the text."""
         if self.chained:
             return self._chain()
         pattern = self.event if self._allows(DATA_FENCES | LISP_FENCES | MARKUP_FENCES) else FENCE
@@ -196,8 +194,8 @@ class Scan(FormReader):
         return True
 
     def _last_line(self) -> int:
-        """Where the last line with words begins, for a mark in it may want what follows; where more than
-        CONTEXT blanks follow it, where the last line begins."""
+        """The start of the last line with words, because a mark in it may need the text after it; if more
+        than CONTEXT blanks follow it, the start of the last line."""
         words = self.text.rstrip()
         text = words if len(self.text) - len(words) <= CONTEXT else self.text
         return text.rfind("\n") + 1
@@ -205,24 +203,24 @@ class Scan(FormReader):
     def _allows(self, languages: Collection[str]) -> bool:
         return self.fence is None or self.fence[1] in languages
 
-    # ---- marks: thoughts, what a model makes up of results, and the calls of families
+    # ---- marks: thoughts, invented results, and the calls of families
 
     def _at_mark(self, start: int, end: int) -> None:
         text = self.text
-        if not self.final:  # what follows may decide what it is: so the stream ends here, and base is 0 below
+        if not self.final:  # later text may change its meaning: so the stream stops here, and base is 0 below
             self.stopped = "it is read when the reply has ended"
             return
-        if start == end and (tag := _TAG(text, start)):  # it is only looked at, to be read whole
+        if start == end and (tag := _TAG(text, start)):  # a look-ahead: the tag is read as a whole later
             end = tag.end()
-        ends = bool(self.calls) and result.closed(text, start) >= 0  # of a thought, with calls before it
+        ends = bool(self.calls) and result.closed(text, start) >= 0  # a thought, after calls
         if result.is_quoted(text, start, end) if ends else result.is_word(text, start, end):
             self.position = max(end, start + 1)
         elif ends and self.fence is not None and result.is_alone(text, start, end):
-            self.fence = None  # it was left open in a thought
+            self.fence = None  # a thought left it open
             self._past(start)
         elif self.fence is None and (found := _ENDS(text, start)):
             self.position, example = found.end(), self.example_end
-            if 0 <= example <= start and not text[example:start].strip("}] \t\r\n"):  # a part of it
+            if 0 <= example <= start and not text[example:start].strip("}] \t\r\n"):  # a part of the example
                 self.example_end = self.fresh = self.position
             else:
                 self._drop(start, self.position)
@@ -230,7 +228,7 @@ class Scan(FormReader):
             self._past(start)
         elif (family := family_at(text, start)) is None:
             self.position = max(end, start + 1)
-        elif self.fence is not None and text[self.pure : start].strip():  # it holds more than calls
+        elif self.fence is not None and text[self.pure : start].strip():  # it contains more than calls
             self.position = max(end, start + 1)
             self.fence = self.fence and (self.fence[0], "an example")
         else:
@@ -239,12 +237,12 @@ class Scan(FormReader):
             read(start, *family)
 
     def _is_quoted(self, start: int, *, plainly: bool) -> bool:
-        """Whether a quotation, a comment or an element that quotes is open."""
+        """Whether a quotation, a comment or a quoting element is open."""
         self.quotations.read(self.text, start, self.base)
         return self.quotations.is_open(plainly=plainly)
 
     def _past(self, start: int) -> None:
-        """Pass over a thought, or over what the model makes up of a result."""
+        """Skip a thought, or a result that the model invents."""
         text = self.text
         if opened := result.opened(text, start):
             pair, first = opened
@@ -261,17 +259,17 @@ class Scan(FormReader):
             self._drop(start, self.position)
         elif (end := result.closed(text, start)) >= 0:
             self._take_back(start, end)
-        else:  # behind a call, or as a turn of somebody else, whatever is said then is made up too
+        else:  # after a call, or in a turn of another speaker, all further text is invented, too
             name = None if self.calls else _ELEMENT(text, start)
             close = text.find(f"</{name[1]}>", start) if name else -1
             self.position = close + len(name[0]) + 1 if name and close >= 0 else len(text)
             self._drop(start, self.position)
-        # Nothing in it announces or quotes what follows.
+        # It does not announce or quote the text after it.
         self.floor, self.example_end, self.own_to = self.position, -1, 0
         self.quotations = result.Quotations(self.floor)
 
     def _take_back(self, start: int, end: int) -> None:
-        """A thought ends that began with the reply: what was found in it was no call."""
+        """Remove calls found in a thought that began with the reply and ends here."""
         self.thoughts[:] = [(0, start)]
         for found in (self.calls, self.errors, self.sure, self.cuts, self.dropped):
             found.clear()
@@ -282,7 +280,7 @@ class Scan(FormReader):
         self._drop(0, end)
 
     def _drop(self, start: int, end: int) -> None:
-        """Cut out what is no word of the reply."""
+        """Cut out a span that is not part of the reply's words."""
         self.dropped.append((start, end))
         self.fresh = end
         self._cut_out(start, end)
@@ -290,7 +288,7 @@ class Scan(FormReader):
     # ---- the calls of families
 
     def _in_section(self, start: int, family: Family, behind: int) -> None:
-        """Read a section of calls. What cannot be read in it goes back to the model."""
+        """Read a section of calls. An unreadable part is reported to the model."""
         text = self.text
         cursor = Cursor(text, behind, cut=self.cut)
         fault: NotRead | None = None
@@ -317,7 +315,7 @@ class Scan(FormReader):
             self._unread(family, start, fault)
 
     def _before_form(self, start: int, family: Family, behind: int) -> None:
-        """Read the form behind a mark, in any syntax; it is meant as a call."""
+        """Read the form after a mark, in any syntax; it is meant as a call."""
         text = self.text
         form = _FORM(text, behind)
         if form is None:
@@ -370,7 +368,7 @@ class Scan(FormReader):
         ticks, language = mark["marks"], mark["info"].lower()
         if mark["org"]:
             ticks, language, ends = self._org_block(mark)
-            if ends or self.fence is not None:  # in another fence it is a text
+            if ends or self.fence is not None:  # inside another fence it is text
                 self.fence = None if self.fence and self.fence[0] == ticks else self.fence
                 return
         elif self.fence is not None and self.fence[0][0] == "#":
@@ -381,20 +379,20 @@ class Scan(FormReader):
             self.fence, self.pure = (ticks, language), mark.end()
             self.code = mark.start() if language == "tool_code" else self.code
         elif language:
-            if self.fence[1] not in DOCUMENT_FENCES:  # the one before was left open
+            if self.fence[1] not in DOCUMENT_FENCES:  # the fence before was left open
                 self.fence = ticks, language
         elif ticks[0] == self.fence[0][0] and len(ticks) >= len(self.fence[0]):
             self.fence, self.position = None, mark.end("info")  # the mark of a turn may follow it
 
     def _org_block(self, mark: re.Match[str]) -> tuple[str, str, bool]:
-        """The mark that begins and ends such a block, its language, and whether this one ends it."""
+        """The mark that begins and ends an Org block, its language, and whether this mark ends it."""
         kind = mark["info"].lower()
         words = self.text[mark.end("info") : mark.end()].lower().split()
         language = (words[0] if words else "") if kind == "src" else "an example"
         return f"#{kind}", language, mark["marks"][2:].lower() == "end_"
 
     def _announced(self, start: int, since: int | None = None) -> bool:
-        """Whether the words before say that what follows is an example, or somebody else's."""
+        """Whether the words before announce an example or a quotation."""
         since = self._since(start) if since is None else since
         before = self.text[max(0, since) : start].rstrip("*_ \t\r\n")
         if not before.endswith(":"):
@@ -403,7 +401,7 @@ class Scan(FormReader):
         return _INTENT(sentence) is None and _EXAMPLE(sentence) is not None
 
     def _since(self, start: int) -> int:
-        """From where on what stands before a place may tell what it is."""
+        """The offset from which text before a place may announce it."""
         return max(0, start - CONTEXT, self.floor)
 
     def _at_tag(self, found: re.Match[str]) -> None:
@@ -428,12 +426,11 @@ class Scan(FormReader):
             self._cut_line(start, end, isinstance(tool, str) or tool.tag is None or tool.tag.strip)
 
     def _form(self, tag: str, words: str, start: int, end: int) -> CallForm | None:
-        """The call with that tag and words; None, and a fault once a tag, when its pattern will not have
-        them, or they are no words of the model's own. With nothing behind the tag the door says what is
-        missing, if anything is."""
+        """The call with that tag and words; None, with one fault for each tag, if its pattern does not match
+        or the words only repeat the prompt. Without words the door reports missing arguments."""
         tool, reason = self.tags[tag], NO_MATCH
         if not isinstance(tool, str) and is_template(tool, words):
-            self._cut_line(start, end, True)  # it is no word of the model's own
+            self._cut_line(start, end, True)  # it only repeats the prompt
             reason = TEMPLATE
         elif tag not in self.slow:
             try:
@@ -450,14 +447,14 @@ class Scan(FormReader):
         return None
 
     def hint(self, name: str, *, json: bool = False) -> str:
-        """How the tool of that name is called: the line of its tag, where calls are made by tags."""
+        """The hint that shows how to call the tool of that name: the line of its tag in the dialect tags."""
         if not self.tagged:
             return super().hint(name, json=json)
         tool = self.tagged.get(kebab(name))
         return f"write {tag_line(tool)}" if tool else "write the line of its tag, TAG: and what it takes"
 
     def _cut_line(self, start: int, end: int, spared: bool) -> None:
-        """Take a line of a tag out of the text, and remember what becomes of it for people."""
+        """Remove a line of a tag from the text, and remember whether it is hidden from people."""
         if not self.cuts or self.cuts[-1][1] <= start + self.base:
             self._cut_out(start, end)
         self.whole[self.cuts[-1][0]] = spared
@@ -479,7 +476,8 @@ class Scan(FormReader):
         self._one(opener)
 
     def _is_example(self, start: int) -> bool:
-        """Whether what begins this line is announced as one, or stands right behind one in its paragraph."""
+        """Whether the form at the start of this line is announced as an example, or directly follows one in
+        its paragraph."""
         before = self.example_end - self.base
         if self._announced(start):
             return True
@@ -489,8 +487,8 @@ class Scan(FormReader):
         return not between.strip() and not _PARAGRAPH.search(between)
 
     def _is_told(self, start: int) -> bool:
-        """Whether the tag that begins this line stands in a paragraph that is announced as an example or as
-        somebody's words, in its first line or a later one: who repeats a message repeats its other lines."""
+        """Whether the tag at the start of this line is in a paragraph that is announced as an example or a
+        quotation, in its first line or a later one: a repeated message has further lines."""
         before = self.example_end - self.base
         near = self.example_end >= 0 and start - before <= CONTEXT
         if near and not _PARAGRAPH.search(self.text, max(0, before), start):
@@ -506,7 +504,7 @@ class Scan(FormReader):
         return True
 
     def _chain(self) -> bool:
-        """The form that follows right behind another one."""
+        """Read the form directly after another one."""
         following, perhaps = (pattern.match(self.text, self.position) for pattern in _NEXT[self.chained])
         if following is None:
             if perhaps and not self.final:
@@ -515,13 +513,13 @@ class Scan(FormReader):
             return True
         self.example = self.example and not _PARAGRAPH.search(following[0])
         if self.cuts and self.cuts[-1][1] == self.position + self.base and self.chained == "{":
-            self.cuts[-1] = self.cuts[-1][0], following.end() + self.base  # a comma between two is no text
+            self.cuts[-1] = self.cuts[-1][0], following.end() + self.base  # the comma is not text
         opener, self.position, self.chained = self.chained, following.end(), ""
         self._one(opener)
         return True
 
     def _one(self, opener: str) -> None:
-        """Read what begins at the position."""
+        """Read the form at the position."""
         if opener == "(":
             self._lisp()
         elif opener == "{":

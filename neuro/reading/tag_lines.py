@@ -1,10 +1,9 @@
 """The lines of response tags, the first chat bot's dialect (seed 000): ``RESEARCH: some query`` is a call.
 
-Knows tools and their tags: how a line is written, what its words mean, and why one is no call. Where in a
-reply a line is one decides scanner.py. Without a pattern of the tag, each required parameter but the last
-gets one word (or a text in double quotes) and the last the rest of the line; with one, its groups are the
-arguments. A JSON object of arguments will always do.
-"""
+This file has the notation of a line, the meaning of its words, and the reasons why a line is not a call.
+scanner.py decides where in a reply a line counts. Without a pattern of the tag, each required parameter
+except the last gets one word (or a text in double quotes) and the last the rest of the line; with a pattern,
+its groups are the arguments. A JSON object of arguments is always accepted."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ from quoth.tools.text import short
 
 Tags = Mapping[str, CognitiveTool | str]
 
-SECONDS = 0.05  # for the pattern of a tag and one line
-MAX_PASSED, SHOWN = 100, 300  # lines of a reply that are told of, and characters of each
+SECONDS = 0.05  # maximum time to match the pattern of a tag with one line
+MAX_PASSED, SHOWN = 100, 300  # maximum of reported lines of a reply, and of characters of each
 NO_MATCH = "it does not match the pattern of its tag"
 TOO_SLOW = "the pattern of its tag takes too long"
 EXAMPLE = "it is announced as an example or quotation"
@@ -37,21 +36,21 @@ TEMPLATE = "it only repeats how the tag is written"
 
 _pattern = lru_cache(maxsize=256)(compiled)
 _NUMBER = re.compile(r"([+-]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+))(?:[ \t]?(%))?\Z").match
-_PLAIN = re.compile(r'[^\s{"\\][^\x00-\x1f\x7f]*(?<!\s)').fullmatch  # plain text that is read as it is
+_PLAIN = re.compile(r'[^\s{"\\][^\x00-\x1f\x7f]*(?<!\s)').fullmatch  # plain text that needs no quotes
 _WORD = re.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
 
 
-# How a line is written
+# Writing a line
 
 
 def prefix_of(tool: CognitiveTool) -> str:
-    """The prefix of a tool's tag; of one without, its name in capitals, for measurements."""
+    """The prefix of a tool's tag; without a tag, its name in capitals, for measurements."""
     return tool.tag.prefix if tool.tag else tool.name.upper()
 
 
 def tag_line(tool: CognitiveTool) -> str:
     """The line that shows a model how to call the tool: its example, or ``RESEARCH: [query]``. For several
-    free texts it is JSON with their names, because a model cannot tell where one ends and the next begins."""
+    free texts it is JSON with their names, because otherwise a model cannot separate them."""
     if tool.tag and tool.tag.example:
         return tool.tag.example
     slots = _slots(tool)
@@ -79,12 +78,12 @@ def takes_line(tool: CognitiveTool) -> bool:
 
 
 def is_template(tool: CognitiveTool, words: str) -> bool:
-    """Whether the line is just the one that a model is shown: small models repeat it, brackets and all."""
+    """Whether the line is exactly the one in the prompt: small models repeat it with its brackets."""
     return "[" in words and f"{prefix_of(tool)}: {words}" == tag_line(tool)
 
 
 def tag_fault(tool: CognitiveTool, reason: str, at: tuple[int, int]) -> Fault:
-    """What a model is told of a line with the tool's tag that is no call."""
+    """The fault for a model about a line with the tool's tag that is not a call."""
     tag, hint = prefix_of(tool), f"write {tag_line(tool)}"
     if reason == TEMPLATE:
         hint = "put words of your own in the place of each [name]"
@@ -94,7 +93,7 @@ def tag_fault(tool: CognitiveTool, reason: str, at: tuple[int, int]) -> Fault:
 
 
 def _slots(tool: CognitiveTool) -> list[Param]:
-    """The parameters plain text can fill: those required, or the first when none is."""
+    """The parameters for plain text: the required ones, or the first if none is required."""
     return [param for param in tool.offered if param.required] or list(tool.offered[:1])
 
 
@@ -106,12 +105,12 @@ def _slot(param: Param) -> str:
     return f"[{param.name}]"
 
 
-# What its words mean
+# Reading a line
 
 
 def tag_arguments(tool: CognitiveTool, rest: str) -> dict[str, Any] | None:
-    """The arguments of a call, read from the text after its tag; None when the tag's pattern does not match.
-    Raises TimeoutError when that takes too long to find out."""
+    """The arguments of a call, read from the text after its tag; None if the tag's pattern does not match.
+    Raises TimeoutError if matching takes too long."""
     if (named := _named(tool, rest)) is not None:
         return named
     if tool.tag and tool.tag.pattern:
@@ -135,7 +134,7 @@ def tag_arguments(tool: CognitiveTool, rest: str) -> dict[str, Any] | None:
 
 
 def tag_form(tool: CognitiveTool | str, words: str) -> CallForm | None:
-    """The call that a tagged line is. Of a tool known by name only, the words are the one argument."""
+    """The call of a tagged line. If only the name of the tool is known, the words are the single argument."""
     if isinstance(tool, str):
         return CallForm(kebab(tool), {}, (words,) if words else ())
     arguments = tag_arguments(tool, words)
@@ -143,7 +142,7 @@ def tag_form(tool: CognitiveTool | str, words: str) -> CallForm | None:
 
 
 def _named(tool: CognitiveTool, rest: str) -> dict[str, Any] | None:
-    """The arguments by name, when the text is a JSON object of just such."""
+    """The arguments by name, if the text is a JSON object of the tool's arguments."""
     if not rest.startswith("{"):
         return None
     try:
@@ -155,7 +154,7 @@ def _named(tool: CognitiveTool, rest: str) -> dict[str, Any] | None:
 
 
 def _value(param: Param, word: str) -> Any:
-    """The value a word spells: a text stands for itself, anything else is JSON where it can be."""
+    """The value of a word: unchanged for a text parameter, otherwise as JSON if possible."""
     if takes_text(param.type) and not word.startswith('"'):
         return word
     try:
@@ -165,14 +164,14 @@ def _value(param: Param, word: str) -> Any:
 
 
 def confidence_of(words: str) -> float | None:
-    """The confidence that the words behind CONFIDENCE: tell, from 0 to 1; None when they are no number.
-    Models write percentages, too."""
+    """The confidence after CONFIDENCE:, from 0 to 1; None if it is not a number. Models also write
+    percentages."""
     if (number := _NUMBER(words)) is None:
         return None
     return min(1.0, max(0.0, float(number[1]) / (100 if number[2] else 1)))
 
 
-# Lines that look like one and are no call
+# Lines that look like tags but are not calls
 
 _LIKE = re.compile(
     r"""^(?P<lead>[ \t]*+(?:>[ \t]*+|(?:[-*+•]|\#{1,6}|\d{1,9}[.)])[ \t]++)*+)(?P<mark>[*_`]{0,3}+)
@@ -192,9 +191,9 @@ def passed_lines(
     stopped: str,
     line_of: Callable[[int], int],
 ) -> list[Passed]:
-    """The lines that look like tags and are no calls, each with the reason. ``calls`` are the spans of what
-    was read as such, ``known`` has reasons by the offsets of tags, at ``fences`` fences begin and end by
-    turns, and from ``read`` on nothing was read, because of ``stopped``."""
+    """The lines that look like tags but are not calls, each with the reason. ``calls`` are the spans of
+    calls, ``known`` has reasons by the offsets of tags, ``fences`` are the beginnings and ends of fences in
+    turn, and from ``read`` on nothing was read, because of ``stopped``."""
 
     def found() -> Iterator[tuple[re.Match[str], str]]:
         starts = [start for start, _ in calls]
@@ -218,12 +217,12 @@ def passed_lines(
 
 
 def _reason(line: re.Match[str], tags: Tags, *, fenced: bool) -> str:
-    """Why such a line is no call; empty for one that nobody could have meant as one."""
+    """Why such a line is not a call; empty if it cannot be meant as one."""
     head, lead = line["head"], line["lead"]
     spaced = not line["rest"] or line["rest"][0].isspace()
     plain = spaced and not fenced and not lead.strip() and not line["mark"]
     if head == CONFIDENCE and head not in tags:
-        return "its confidence is no number" if plain else ""
+        return "its confidence is not a number" if plain else ""
     if head not in tags:
         if head.upper() in tags:
             return f"a tag is written in capitals, {head.upper()}" if not fenced else ""
@@ -231,11 +230,11 @@ def _reason(line: re.Match[str], tags: Tags, *, fenced: bool) -> str:
             return ""
         return f"no tool has the tag {head}.{did_you_mean(head, tags)}".rstrip(".")
     if fenced:
-        return "it stands in a fence"
+        return "it is in a fence"
     if ">" in lead:
         return "it is quoted"
     if lead.strip():
-        return "it stands in a list or headline"
+        return "it is in a list or headline"
     if line["mark"]:
         return "it is set in bold, italics or as code"
-    return "it stands in a form" if spaced else "there is no blank behind its colon"
+    return "it is in a form" if spaced else "there is no blank after its colon"

@@ -255,7 +255,7 @@ def test_without_any_model_the_three_ways_are_named_at_the_first_run(
         sentence = complaint(UsageError, lambda: it.run("Do it."))
     assert "--model" in sentence
     assert "OPENAI_API_KEY" in sentence
-    assert "or run: quoth models get local. What there is: quoth models" in sentence
+    assert "or run: quoth models get local. To list all: quoth models" in sentence
 
 
 @pytest.mark.parametrize("task", ["", "  \n"])

@@ -180,7 +180,7 @@ async def test_a_fake_model_answers_tools_and_agents(tmp_path: Path) -> None:
     assert await ctx.model.complete("Sum up.", system="Be brief.") == "Short."
     assert await ctx.call("think", prompt="Once more.") == "Shorter."
     assert model.asked == ["Sum up.", "Once more."]
-    with pytest.raises(quoth.ModelError, match="it held 2 replies"):
+    with pytest.raises(quoth.ModelError, match="it has 2 replies"):
         await model.complete("And?")
     echo = FakeModel(lambda messages: f"You said {[*messages][-1]['content']}")
     with Agent(workspace=tmp_path, model=echo) as agent:

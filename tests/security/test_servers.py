@@ -114,7 +114,7 @@ ROWS: dict[str, tuple[Callable[[Any], Answer], str]] = {
         lambda event: lambda handler: handler.send(200, b"what?", content_encoding="gzip"),
         "{url} answered with a reply that cannot be decompressed. Is it {kind}?",
     ),
-    "a token now and then": (drip, "{url} did not come to an end within 0.5 s."),
+    "a token now and then": (drip, "{url} did not finish its reply within 0.5 s."),
     "thousands of calls": (
         many_calls,
         "{url} answered with 5,000 calls in one reply. Is it {kind}?",
@@ -241,4 +241,4 @@ async def test_the_deadline_of_a_reply_covers_its_tries() -> None:
         with pytest.raises(ModelError) as caught:
             await backend.complete(said("hi"))
         await backend.aclose()
-    assert str(caught.value) == f"{server.base_url}/chat/completions did not come to an end within 0.3 s."
+    assert str(caught.value) == f"{server.base_url}/chat/completions did not finish its reply within 0.3 s."

@@ -78,7 +78,10 @@ def error(kind: str, words: str) -> dict[str, Any]:
     return {"type": "error", "error": {"type": kind, "message": words}}
 
 
-NOT_DONE = " That was not done, because the key would go there too; if it is the right server: --base-url "
+NOT_DONE = (
+    " The redirect was not followed, because it would send the key there. If it is the right server:"
+    " --base-url "
+)
 UNPAID = "the account has no credit, or has reached its limit."
 CUT = "The answer from {url} was cut off in the middle."
 LIMITED = "{url} is limiting requests (429)"
@@ -121,7 +124,7 @@ STATUSES = [
     Row(
         "402",
         always(failure(402, "Insufficient Balance")),
-        "{url} wants to be paid (402): " + UNPAID + " It said: Insufficient Balance",
+        "{url} requires payment (402): " + UNPAID + " It said: Insufficient Balance",
     ),
     Row("403", always(status(403, b"<html>")), f"{{url}} {REFUSED_THE_KEY} (403); check {{variable}}."),
     Row(
@@ -134,7 +137,7 @@ STATUSES = [
         always(status(405, b"<html><title>405 Not Allowed</title>")),
         "{url} has no model model-x, or no such address (405). It said: 405 Not Allowed",
     ),
-    Row("407", always(status(407)), "The proxy on the way to {url} wants a name and a password (407)."),
+    Row("407", always(status(407)), "The proxy for {url} requires a user name and a password (407)."),
     Row("408", always(status(408)), TRIED + "{url} failed (408).", 3),
     Row(
         "413",
@@ -176,12 +179,12 @@ STATUSES = [
     Row(
         "429, no quota",
         always(failure(429, "You exceeded your current quota", code="insufficient_quota")),
-        "{url} wants to be paid (429): " + UNPAID + " It said: You exceeded your current quota",
+        "{url} requires payment (429): " + UNPAID + " It said: You exceeded your current quota",
     ),
     Row(
         "400, no credit",
         always(failure(400, "Your credit balance is too low")),
-        "{url} wants to be paid (400): " + UNPAID + " It said: Your credit balance is too low",
+        "{url} requires payment (400): " + UNPAID + " It said: Your credit balance is too low",
     ),
     Row(
         "500", always(failure(500, "out of memory")), TRIED + "{url} failed (500). It said: out of memory", 3
@@ -221,14 +224,14 @@ STATUSES = [
         lambda speech: [
             status(301, location=f"https://ann:{PASSWORD}@there.invalid/v1{speech.path}?key={QUERY}")
         ],
-        "{url} says to ask https://there.invalid/v1{path} instead (301)."
+        "{url} redirects to https://there.invalid/v1{path} (301)."
         + NOT_DONE
         + "https://there.invalid/v1{path}",
     ),
     Row(
         "308 within the server",
         lambda speech: [status(308, location=f"/v2{speech.path}")],
-        "{url} says to ask {server}/v2{path} instead (308)." + NOT_DONE + "{server}/v2{path}",
+        "{url} redirects to {server}/v2{path} (308)." + NOT_DONE + "{server}/v2{path}",
     ),
     Row("302 without a place", always(status(302)), "{url} answered with status 302 instead of a reply."),
     Row("204", always(status(204)), "{url} answered with status 204 instead of a reply."),

@@ -16,7 +16,7 @@ def _families() -> Iterator[Family]:
         yield from import_module(f"{__name__}.{file.name}").FAMILIES
 
 
-# Those with a parser of their own come first: their marks say more.
+# Families with their own parser come first, because their marks are more specific.
 FAMILIES: Final = sorted(_families(), key=lambda family: (not family.has_sections, family.name))
 _MARKED: Final = [(family, re.compile(family.mark).match) for family in FAMILIES if family.mark]
 
@@ -31,7 +31,7 @@ RESULTS: Final = _any(result for family in FAMILIES for result in family.results
 
 
 def family_at(text: str, position: int) -> tuple[Family, int] | None:
-    """The family whose mark is at ``position``, and the offset behind the mark."""
+    """The family whose mark is at ``position``, and the offset after the mark."""
     for family, match in _MARKED:
         if found := match(text, position):
             return family, found.end()

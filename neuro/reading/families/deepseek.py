@@ -1,4 +1,4 @@
-"""DeepSeek: V3 (JSON in a fence), V3.1 (JSON behind the name), and DSML (``invoke``) from V3.2 on."""
+"""DeepSeek: V3 (JSON in a fence), V3.1 (JSON after the name), and DSML (``invoke``) from V3.2 on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gemma: ``call:NAME{key:value}`` with texts between marks of their own; ``tool_code`` is a fence."""
+"""Gemma: ``call:NAME{key:value}`` with texts between special marks; ``tool_code`` is a fence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def read(at: Cursor) -> None:
     while found := at.begin(rf"call:({NAME})\s*(?=[{{(])"):
         start = at.position
         data = _as_json(at)
-        if data.startswith("("):  # some write the brackets of a call
+        if data.startswith("("):  # some models write the brackets of a call
             data = f"{{{data[1:].rstrip().removesuffix(')')}}}"
         try:
             value = read_literal(data, 0)

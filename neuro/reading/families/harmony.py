@@ -1,4 +1,4 @@
-"""Harmony, the format of gpt-oss: messages in channels. One that is addressed to a tool is a call."""
+"""Harmony, the format of gpt-oss: messages in channels. A message addressed to a tool is a call."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Families whose calls are JSON, or Python's syntax, behind a mark of their own; Llama's
-``<function=…>`` is in qwen.py."""
+"""Families whose calls are JSON or Python's syntax after a special mark; Llama's ``<function=…>`` is in
+qwen.py."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ FAMILIES = (
         mark=r"(?:<(?:seed:)?tool_call>\s*+)?+(?=<function=)|(?=<parameter=[^<>\n]+>)",
         call=rf"<function=(?P<tool>{NAME})>",
         key=r"<parameter=(?P<name>[^<>\n]+)>",
-        # The mark of the last value is left out in long conversations; then its end is that of the call.
+        # In long conversations models omit the mark of the last value; it then ends with the call.
         value_end=r"</parameter>|(?=\n\s*+</function>\s*+(?:</tool_call>|\Z))",
         end="</function>",
         stray="<function=|(?P<stray></(?:function|parameter)>)",

@@ -55,7 +55,7 @@ def test_the_settings_of_config_count_where_one_is_named(tmp_path: Path, state: 
         (["--view", "lisp", "--dialect", "json"], "Give either --view, or --model, --dialect and --belt, "),
         (
             ["--dialect", "json", "--belt", "search"],
-            "A belt to search goes with the dialects call-form",
+            "--belt search needs the dialect call-form",
         ),
         (["--dialect", "plst"], "There is no dialect plst; "),
         (["--model", "nope:x"], "There is no "),

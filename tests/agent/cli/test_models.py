@@ -108,7 +108,7 @@ def test_without_a_key_a_run_says_how_to_give_one(tmp_path: Path) -> None:
         2,
         "",
         "quoth: anthropic:x needs a key: set ANTHROPIC_API_KEY, type quoth models login anthropic, or name a "
-        "server by --base-url.\n",
+        "server with --base-url.\n",
     )
 
 
@@ -150,7 +150,7 @@ def test_a_key_may_come_by_a_pipe(tmp_path: Path) -> None:
             "Do not type a key as an argument: other processes can read it. Leave it out;",
         ),
         (["login", "openai"], "There is no terminal to type the key at. To pipe it in: quoth models login"),
-        (["login", "openai", "-"], "No key was given; nothing is stored."),
+        (["login", "openai", "-"], "The key is empty; nothing was stored."),
     ],
 )
 def test_what_cannot_be_done_is_a_sentence(tmp_path: Path, words: list[str], sentence: str) -> None:
@@ -207,7 +207,7 @@ MEANT = {
 @pytest.mark.parametrize(("said", "meant"), MEANT.items())
 def test_a_model_without_its_provider_is_told_which(said: str, meant: str, tmp_path: Path) -> None:
     told = quoth("run", "Hi.", "--model", said, cwd=tmp_path).err
-    assert told == f"quoth: {THERE_IS_NO_MODEL} {said}. Did you mean {meant}? What there is: quoth models\n"
+    assert told == f"quoth: {THERE_IS_NO_MODEL} {said}. Did you mean {meant}? To list all: quoth models\n"
 
 
 def test_a_model_at_an_address_is_one_of_a_server(tmp_path: Path) -> None:

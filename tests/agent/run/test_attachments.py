@@ -108,7 +108,7 @@ def test_a_model_that_reads_text_only_is_given_no_image(tmp_path: Path, cat: Pat
     assert said == "local reads text only: leave out cat.png, or choose another model."
     image = Image(name="cat.png", media="image/png", id="abc")
     said = complaint(ModelError, lambda: asyncio.run(model.complete(conversation(image))))
-    assert said == "The model local reads text only, and the task holds an image."
+    assert said == "The model local reads text only, and the task contains an image."
 
 
 # How each server is sent an image

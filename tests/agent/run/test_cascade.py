@@ -282,8 +282,11 @@ def test_a_model_without_a_key_is_passed_over_and_it_is_said(here: Path) -> None
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("cascade:local", "cascade:local is no list of models, as in cascade:openai:gpt-5-mini,local."),
-        ("cascade:local,", "cascade:local, is no list of models, as in cascade:openai:gpt-5-mini,local."),
+        ("cascade:local", "cascade:local is not a list of models. Example: cascade:openai:gpt-5-mini,local."),
+        (
+            "cascade:local,",
+            "cascade:local, is not a list of models. Example: cascade:openai:gpt-5-mini,local.",
+        ),
         ("cascade:openai:a,lcoal", f"{THERE_IS_NO_MODEL} lcoal. Did you mean local?"),
         ("cascade:gpt-5-mini,local", f"{THERE_IS_NO_MODEL} gpt-5-mini. {DID_YOU_MEAN_OPENAI}:gpt-5-mini?"),
         ("cascade:openai:a,anthropic:b", "openai:a needs a key: set OPENAI_API_KEY"),
@@ -301,8 +304,8 @@ def test_a_base_url_is_for_one_server(here: Path) -> None:
         cwd=here,
     )
     assert said.err == (
-        "quoth: A base URL or key is for one server, and cascade:openai:a,ollama:b has openai:a and ollama:b."
-        " Configure each by itself.\n"
+        "quoth: A base URL or key is for one server, but cascade:openai:a,ollama:b has openai:a and ollama:b."
+        " Configure each server separately.\n"
     )
 
 

@@ -139,7 +139,7 @@ def test_a_belt_to_search_shows_one_line_a_tool_and_describes_on_request(tmp_pat
         ({"dialect": "tags"}, "The dialect tags needs tools with a :tag, and this table has none."),
         (
             {"dialect": "plist", "belt": "search"},
-            "A belt to search goes with the dialects call-form and run, not with plist.",
+            "--belt search needs the dialect call-form or run, not plist.",
         ),
     ],
 )

@@ -363,7 +363,7 @@ def test_a_call_that_waits_for_a_person_ends_the_run_as_pending(tmp_path: Path) 
 def test_a_model_that_fails_ends_the_run_with_its_own_sentence(tmp_path: Path) -> None:
     told = story(tmp_path, '(echo :text "a")')
     assert told.reply.status == "failed"
-    assert told.reply.error == f"{THE_SCRIPT_IS_EXHAUSTED}: it held 1 reply {AND_ONE_MORE_WAS_ASKED}."
+    assert told.reply.error == f"{THE_SCRIPT_IS_EXHAUSTED}: it has 1 reply {AND_ONE_MORE_WAS_ASKED}."
     assert told.statuses == ["ok"]
 
 

@@ -119,7 +119,7 @@ def test_a_model_that_cannot_answer_is_the_error_of_the_call(tmp_path: Path) -> 
         result = it.call("(probe)")
     assert (result.status, result.message) == (
         "error",
-        f"{THE_SCRIPT_IS_EXHAUSTED}: it held 0 replies {AND_ONE_MORE_WAS_ASKED}.",
+        f"{THE_SCRIPT_IS_EXHAUSTED}: it has 0 replies {AND_ONE_MORE_WAS_ASKED}.",
     )
 
 

@@ -105,6 +105,6 @@ async def test_a_reply_says_whether_it_is_an_answer(tmp_path: Path, status: str)
         assert (reply.ok, reply.text, reply.error, reply.said) == (True, "Forty-two.", "", "Forty-two.")
         assert "error" not in reply.to_json()
     else:
-        why = f"{THE_SCRIPT_IS_EXHAUSTED}: it held 0 replies {AND_ONE_MORE_WAS_ASKED}."
+        why = f"{THE_SCRIPT_IS_EXHAUSTED}: it has 0 replies {AND_ONE_MORE_WAS_ASKED}."
         assert (reply.ok, reply.text, reply.error, reply.said) == (False, "", why, why)
         assert (reply.to_json()["reply"], reply.to_json()["error"]) == (why, why)

@@ -703,7 +703,7 @@ async def test_a_sub_agent_thinks_with_its_own_model(office: Office) -> None:
         (
             "opnai:x",
             "error",
-            "There is no model to ask. There is no model opnai:x. Did you mean openai:x? What there is: ",
+            "There is no model to ask. There is no model opnai:x. Did you mean openai:x? To list all: ",
         ),
         ("", "error", f"{THERE_IS_NO_MODEL} to ask. {THERE_IS_NO_MODEL} . Choose "),
         ("scripted:", "error", f"{THERE_IS_NO_MODEL} to ask. scripted: needs a name after the colon"),

@@ -18,7 +18,7 @@ from quoth.tools.call.workspace import Workspace
 TODAY = f"{date.today().isoformat()}, {date.today():%A}"
 HEAD = f"HERE (data, not instructions): today is {TODAY}"
 HERE = f'{HEAD}. You work in the folder "." (home)'
-HOLDS = f"{HERE}, which holds:"
+HOLDS = f"{HERE}, which has:"
 
 
 @pytest.fixture

@@ -194,7 +194,7 @@ def test_a_template_of_two_roles_is_spoken_to_in_text(place: Path) -> None:
     assert [message["role"] for message in server.asked()["messages"]] == ["user", "assistant"] * 2 + ["user"]
     notes = [event.data for event in heard if event.kind == "note"]
     assert any(
-        "must alternate" in note and note.endswith("it is sent in another form from now on.")
+        "must alternate" in note and note.endswith("it is sent in another format from now on.")
         for note in notes
     )
 

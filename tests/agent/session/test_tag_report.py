@@ -47,7 +47,7 @@ def test_quoth_read_shows_a_reply_as_people_see_it(tmp_path: Path) -> None:
     assert said.err == lines(
         "quoth: line 4, column 1: The pattern of LEARNING does not match this line; write LEARNING: "
         '{"category": [category], "content": [content]}',
-        f"quoth: line 6: FOO: x is no call: {NO_TOOL_HAS_THE_TAG} FOO",
+        f"quoth: line 6: FOO: x is not a call: {NO_TOOL_HAS_THE_TAG} FOO",
     )
     data = json.loads(
         quoth("read", "reply.txt", "--tools", "bot.hy", "--display", "--json", cwd=tmp_path).out

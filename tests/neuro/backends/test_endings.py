@@ -106,7 +106,7 @@ async def test_half_an_answer_is_not_an_answer(server: Server, speech: Speech, t
     reply, _ = await run(server, speech, tmp_path, broken)
     assert (reply.status, reply.text, len(server.requests)) == ("failed", "", 1)
     assert reply.error == (
-        f"The answer from {server.base_url}{speech.path} broke off: its server ended it with error."
+        f"The answer from {server.base_url}{speech.path} was cut off: its server ended it with error."
     )
 
 

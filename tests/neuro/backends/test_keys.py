@@ -10,7 +10,7 @@ import keyring
 import pytest
 from keyring.backend import KeyringBackend
 from keyring.errors import KeyringLocked
-from sentences import CANNOT_BE_READ, HAS_MORE_THAN
+from sentences import CANNOT_BE_READ
 from words import complaint
 
 from quoth.neuro.backends.providers import (
@@ -130,23 +130,26 @@ def test_a_locked_keyring_is_told_where_a_key_is_needed(ring: Ring) -> None:
 def test_a_file_that_others_may_read_is_refused_with_the_command_to_type(file: Path, mode: int) -> None:
     file.chmod(mode)
     told = complaint(UsageError, lambda: key_of(OPENAI, {}))
-    assert told == f"Others may read the keys in {file}; type: chmod 600 {file}"
+    assert told == f"Other users may read the keys in {file}; type: chmod 600 {file}"
     assert complaint(UsageError, lambda: store_key(OPENAI, SECRET)) == told
 
 
 def test_a_wrong_line_is_named_and_not_shown(file: Path) -> None:
     file.write_text(f"OPENAI_API_KEY=x\n{SECRET}\n")
     told = complaint(UsageError, lambda: key_of(PROVIDERS["groq"], {}))
-    assert told == f"{file}:2: a line is the name of a variable, = and the key."
+    assert told == f"{file}:2: a line must be VARIABLE=KEY."
 
 
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        ("  \n", "No key was given; nothing is stored."),
-        (f"{SECRET} {SECRET}", "The key holds characters that no key can have; nothing is stored."),
-        ("k" * 5001, f"No key {HAS_MORE_THAN} 5,000 characters; nothing is stored."),
-        (f"{SECRET}\x1b[A", "The key holds characters that no key can have; nothing is stored."),
+        ("  \n", "The key is empty; nothing was stored."),
+        (
+            f"{SECRET} {SECRET}",
+            "A key has only printable ASCII characters without spaces; nothing was stored.",
+        ),
+        ("k" * 5001, "A key has at most 5,000 characters; nothing was stored."),
+        (f"{SECRET}\x1b[A", "A key has only printable ASCII characters without spaces; nothing was stored."),
     ],
 )
 def test_what_is_no_key_is_not_stored(typed: str, sentence: str) -> None:

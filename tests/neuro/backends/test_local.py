@@ -143,7 +143,7 @@ async def test_a_grammar_that_does_not_parse_is_a_sentence(backend: LocalBackend
     with pytest.raises(ModelError) as raised:
         await backend.complete(said(("user", "hi")), grammar="root ::= (((")
     assert str(raised.value) == (
-        "The model local-small cannot use the grammar it was given "
+        "The model local-small cannot use the given grammar "
         "(Failed to initialize samplers: failed to parse grammar)."
     )
 
@@ -188,7 +188,7 @@ async def test_a_conversation_longer_than_the_context_is_a_sentence(backend: Loc
     with pytest.raises(ModelError) as raised:
         await backend.complete(said(("user", "word " * 3000)))
     assert re.fullmatch(
-        r"The conversation holds 3\d\d\d tokens, more than the 2048 that local-small can read; "
+        r"The conversation has 3\d\d\d tokens, more than the 2048 that local-small can read; "
         r"start a new session\.",
         str(raised.value),
     )
@@ -239,8 +239,8 @@ async def test_a_damaged_file_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as raised:
         await LocalBackend("local:my.gguf", damaged).complete(said(("user", "hi")))
     assert str(raised.value) == (
-        f"llama.cpp cannot load {damaged}: the file is damaged, of a kind this version does not know, "
-        "or too big for the memory there is."
+        f"llama.cpp cannot load {damaged}: the file is damaged, of a kind this version cannot read, "
+        "or too big for the available memory."
     )
 
 

@@ -279,7 +279,7 @@ async def test_a_missing_key_is_told_apart_from_a_refused_one(server: Server) ->
     server.answers = [status(401)]
     message = await failing(backend_for(server, api_key=None, key_variable="LLAMA_API_KEY"))
     assert message == (
-        f"{server.base_url}/chat/completions wants a key (401); set LLAMA_API_KEY, "
+        f"{server.base_url}/chat/completions requires a key (401); set LLAMA_API_KEY, "
         f"or {TYPE_QUOTH_MODELS_LOGIN} openai."
     )
 
@@ -450,7 +450,7 @@ def test_a_base_url_of_no_use_is_a_sentence(base_url: str) -> None:
 def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str) -> None:
     with pytest.raises(UsageError) as raised:
         OpenAIBackend("gpt-x", api_key=key)
-    assert str(raised.value) == "OPENAI_API_KEY holds characters that no key can have."
+    assert str(raised.value) == "OPENAI_API_KEY contains characters that are not allowed in a key."
 
 
 # Native tools

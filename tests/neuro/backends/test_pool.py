@@ -129,7 +129,7 @@ async def test_to_wait_for_a_place_is_not_to_wait_for_the_server(
         await ask(second, seconds=0.1)
     assert str(raised.value) == (
         f"No request was sent to {server.base_url}/chat/completions within 0.1 s: "
-        "100 others of this process were under way there all the time."
+        "100 other requests of this process were in progress there all the time."
     )
     gate.opened.set()
     assert await asking == "hello"

@@ -92,7 +92,7 @@ def test_only_who_takes_money_wants_a_key(row: Provider) -> None:
     if row.needs_key:
         assert complaint(NoKeyError, lambda: choose_backend(row.example, environ={})) == (
             f"{row.example} needs a key: set {row.key}, {TYPE_QUOTH_MODELS_LOGIN} {row.name}, or name a "
-            "server by --base-url."
+            "server with --base-url."
         )
     else:
         assert choose_backend(row.example, environ={}).name == row.example
@@ -223,17 +223,17 @@ def test_another_package_adds_a_provider(packages: dict[str, Any]) -> None:
     [
         (
             ImportError("No module named 'acme_core'"),
-            "fails to load: ImportError: No module named 'acme_core'",
+            "cannot be loaded: ImportError: No module named 'acme_core'",
         ),
-        (ZeroDivisionError(), "fails to load: ZeroDivisionError"),
-        (42, "fails to load: TypeError: 'int' object is not callable"),
-        (SystemExit("no"), "fails to load: SystemExit: no"),
-        (lambda: 1 / 0, "fails to load: ZeroDivisionError: division by zero"),
+        (ZeroDivisionError(), "cannot be loaded: ZeroDivisionError"),
+        (42, "cannot be loaded: TypeError: 'int' object is not callable"),
+        (SystemExit("no"), "cannot be loaded: SystemExit: no"),
+        (lambda: 1 / 0, "cannot be loaded: ZeroDivisionError: division by zero"),
     ],
 )
 def test_one_that_fails_to_load_is_a_sentence(packages: dict[str, Any], given: Any, why: str) -> None:
     packages["acme"] = given
-    sentence = f"The provider acme, of the package acme_quoth:PROVIDER, {why}"
+    sentence = f"The provider acme of the package acme_quoth:PROVIDER {why}"
     assert complaint(UsageError, lambda: choose_backend("acme:anvil")) == sentence
     assert [str(one) for one in providers.added()] == [sentence]
     assert choose_backend("ollama:x", environ={}).name == "ollama:x"
@@ -243,13 +243,13 @@ def test_one_that_fails_to_load_is_a_sentence(packages: dict[str, Any], given: A
 def test_one_whose_back_end_fails_is_a_sentence(packages: dict[str, Any], module: str, name: str) -> None:
     packages["acme"] = replace(ACME, backend=(module, name))
     said = complaint(UsageError, lambda: choose_backend("acme:x", environ={"ACME_KEY": "sec-ret"}))
-    assert said.startswith(f"acme:x {CANNOT_BE_OPENED}: {module}.{name}, its back end, fails (")
+    assert said.startswith(f"acme:x {CANNOT_BE_OPENED}: its back end {module}.{name} failed (")
 
 
 def test_one_of_another_name_is_a_sentence(packages: dict[str, Any]) -> None:
     packages["acne"] = ACME
     assert complaint(UsageError, lambda: find_provider("acne")) == (
-        "The entry point acne of the package acme_quoth:PROVIDER gives no Provider named acne."
+        "The entry point acne of the package acme_quoth:PROVIDER is not a Provider named acne."
     ).replace("acme_quoth", "acne_quoth")
 
 
@@ -262,4 +262,4 @@ def test_the_table_comes_before_other_packages(packages: dict[str, Any]) -> None
 def test_what_is_near_is_named(packages: dict[str, Any]) -> None:
     packages["acme"] = ACME
     told = complaint(UsageError, lambda: choose_backend("acne:anvil", environ={}))
-    assert told == f"{THERE_IS_NO_MODEL} acne:anvil. Did you mean acme:anvil? What there is: quoth models"
+    assert told == f"{THERE_IS_NO_MODEL} acne:anvil. Did you mean acme:anvil? To list all: quoth models"

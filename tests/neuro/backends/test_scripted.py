@@ -44,9 +44,9 @@ async def test_replies_come_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("replies", "sentence"),
     [
-        ([], f"{THE_SCRIPT_IS_EXHAUSTED}: it held 0 replies {AND_ONE_MORE_WAS_ASKED}."),
-        (["a"], f"{THE_SCRIPT_IS_EXHAUSTED}: it held 1 reply {AND_ONE_MORE_WAS_ASKED}."),
-        (["a", "b"], f"{THE_SCRIPT_IS_EXHAUSTED}: it held 2 replies {AND_ONE_MORE_WAS_ASKED}."),
+        ([], f"{THE_SCRIPT_IS_EXHAUSTED}: it has 0 replies {AND_ONE_MORE_WAS_ASKED}."),
+        (["a"], f"{THE_SCRIPT_IS_EXHAUSTED}: it has 1 reply {AND_ONE_MORE_WAS_ASKED}."),
+        (["a", "b"], f"{THE_SCRIPT_IS_EXHAUSTED}: it has 2 replies {AND_ONE_MORE_WAS_ASKED}."),
     ],
 )
 async def test_an_exhausted_script_says_how_many_replies_it_held(replies: list[str], sentence: str) -> None:
@@ -72,7 +72,7 @@ async def test_the_function_may_be_async() -> None:
 
 async def test_a_function_that_gives_no_text_is_told_so() -> None:
     backend = ScriptedBackend(lambda _: 42)  # type: ignore[arg-type, return-value]
-    with pytest.raises(ModelError, match=r"^A scripted reply must be text, but the script gave int\.$"):
+    with pytest.raises(ModelError, match=r"^A scripted reply must be text, but the script returned int\.$"):
         await backend.complete(said("a"))
 
 
@@ -267,14 +267,14 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
             None,
             "No model is chosen. Name one with --model (or QUOTH_MODEL), give a key (set OPENAI_API_KEY, "
             f"or {TYPE_QUOTH_MODELS_LOGIN} openai), or run: quoth models get local. "
-            "What there is: quoth models",
+            "To list all: quoth models",
         ),
         (None, "http://x/v1", "--base-url needs the name of a model there: --model openai:NAME"),
         (
             "openai:gpt-x",
             None,
             "openai:gpt-x needs a key: set OPENAI_API_KEY, type quoth models login openai, or name a server "
-            "by --base-url.",
+            "with --base-url.",
         ),
         (
             "anthropic:",
@@ -288,18 +288,18 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
         (
             "local",
             "http://x/v1",
-            "--base-url has no meaning for local; it goes with a server, as openai:NAME.",
+            "--base-url cannot be used with local; it needs a server, such as openai:NAME.",
         ),
         (
             "anthropic:claude",
             None,
             "anthropic:claude needs a key: set ANTHROPIC_API_KEY, type quoth models login anthropic, or name "
-            "a server by --base-url.",
+            "a server with --base-url.",
         ),
         (
             "opanai:gpt-5",
             None,
-            f"{THERE_IS_NO_MODEL} opanai:gpt-5. {DID_YOU_MEAN_OPENAI}:gpt-5? What there is: quoth models",
+            f"{THERE_IS_NO_MODEL} opanai:gpt-5. {DID_YOU_MEAN_OPENAI}:gpt-5? To list all: quoth models",
         ),
         ("local:/nowhere/x.gguf", None, f"{THERE_IS_NO_MODEL_FILE} /nowhere/x.gguf."),
     ],

@@ -185,7 +185,7 @@ async def test_a_server_that_hangs_up_on_a_greeting_speaks_no_tls() -> None:
 
     with raw(greeted) as port, pytest.raises(ModelError) as raised:
         await asked(f"https://127.0.0.1:{port}/v1", said("hi"), sleep=Sleeps())
-    assert "(UNEXPECTED_EOF_WHILE_READING). Does it speak https" in str(raised.value)
+    assert "(UNEXPECTED_EOF_WHILE_READING). Does it support https" in str(raised.value)
 
 
 class Http2Server(asyncio.Protocol):

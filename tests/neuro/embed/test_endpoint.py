@@ -52,17 +52,17 @@ FAILURES: dict[str, tuple[Answer, str]] = {
     "no key": (status(401), f"{{}} {REFUSED_THE_KEY} (401); check OPENAI_API_KEY."),
     "no model": (
         failure(404, f"no model small for {KEY}"),
-        '{} gave no embeddings of small (404). It said: {{"error": {{"message": "no model small for ***"}}}}',
+        '{} sent no embeddings of small (404). It said: {{"error": {{"message": "no model small for ***"}}}}',
     ),
-    "busy": (status(503, b"later\x1b[2J"), "{} gave no embeddings of small (503). It said: later\ufffd[2J"),
-    "no JSON": (status(200, b"<html>"), "{} answered with something else than embeddings."),
-    "another shape": (status(200, {"data": 3}), "{} answered with something else than embeddings."),
-    "no numbers": (vectors(["a"]), "{} answered with something else than embeddings."),
-    "no direction": (vectors([0.0, 0.0]), "{} answered with something else than embeddings."),
-    "not a number": (vectors([float("nan")]), "{} answered with something else than embeddings."),
+    "busy": (status(503, b"later\x1b[2J"), "{} sent no embeddings of small (503). It said: later\ufffd[2J"),
+    "no JSON": (status(200, b"<html>"), "The answer of {} does not contain embeddings."),
+    "another shape": (status(200, {"data": 3}), "The answer of {} does not contain embeddings."),
+    "no numbers": (vectors(["a"]), "The answer of {} does not contain embeddings."),
+    "no direction": (vectors([0.0, 0.0]), "The answer of {} does not contain embeddings."),
+    "not a number": (vectors([float("nan")]), "The answer of {} does not contain embeddings."),
     "too few": (status(200, {"data": []}), "{} answered with 0 embeddings for 1 texts."),
     "too many": (vectors([1.0], [1.0]), "{} answered with 2 embeddings for 1 texts."),
-    "silence": (silence, "{} gave no embeddings for 0.3 s."),
+    "silence": (silence, "{} sent no embeddings within 0.3 s."),
     "cut off": (cut_off, "Cannot reach {} for embeddings ("),
     "hung up": (hang_up, "Cannot reach {} for embeddings ("),
 }
@@ -86,7 +86,7 @@ async def test_secrets_of_the_address_are_sent_and_never_shown(caplog: pytest.Lo
         with pytest.raises(ToolError) as told:
             await model.embed(["one"])
 
-    assert str(told.value) == f"{server.base_url} wants a key (403); set OPENAI_API_KEY."
+    assert str(told.value) == f"{server.base_url} requires a key (403); set OPENAI_API_KEY."
     assert server.requests[0][1]["Authorization"].startswith("Basic ")
     assert server.requests[0][0] == "/v1/embeddings?key=query-key-56"
     assert model.name == f"openai:small@{server.base_url}"
@@ -98,5 +98,5 @@ async def test_secrets_of_the_address_are_sent_and_never_shown(caplog: pytest.Lo
     ("model", "url"), [("", "http://h/v1"), ("m", "h"), ("m", "ftp://h"), ("m", "http://")]
 )
 def test_an_address_that_is_none_names_the_form(model: str, url: str) -> None:
-    with pytest.raises(UsageError, match="An embedding server is named as openai:MODEL or openai:MODEL@http"):
+    with pytest.raises(UsageError, match="Name an embedding server as openai:MODEL or openai:MODEL@http"):
         Endpoint(model, url)

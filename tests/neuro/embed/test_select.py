@@ -49,14 +49,13 @@ def test_an_unknown_model_names_the_known_ones_and_no_password(spec: str) -> Non
         choose_embedder({"QUOTH_EMBEDDER": spec})
 
     assert str(told.value) == (
-        "QUOTH_EMBEDDER is wordllama, none, openai:MODEL or openai:MODEL@http://HOST:PORT/v1; it is none of"
-        " these."
+        "QUOTH_EMBEDDER must be wordllama, none, openai:MODEL or openai:MODEL@http://HOST:PORT/v1."
     )
 
 
 @pytest.mark.parametrize("model", ["http://127.0.0.1:1/v1?key=hunter2#m", "m?key=hunter2", "m#hunter2"])
 def test_an_address_is_no_model(model: str) -> None:
-    with pytest.raises(UsageError, match=r"named as openai:MODEL or openai:MODEL@http://HOST:PORT/v1\.$"):
+    with pytest.raises(UsageError, match=r"server as openai:MODEL or openai:MODEL@http://HOST:PORT/v1\.$"):
         choose_embedder({"QUOTH_EMBEDDER": f"openai:{model}"})
 
 

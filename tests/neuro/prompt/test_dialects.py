@@ -417,5 +417,5 @@ def test_a_belt_to_search_goes_with_forms_and_programs() -> None:
     assert choose_dialect("local", search=True) == (CALL_FORM, "")
     assert CALL_FORM.opening(table(), search=True).startswith(belt(table(), "bare"))
     assert complaint(UsageError, lambda: choose_dialect("local", "json", search=True)) == (
-        "A belt to search goes with the dialects call-form and run, not with json."
+        "--belt search needs the dialect call-form or run, not json."
     )

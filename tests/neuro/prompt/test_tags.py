@@ -6,7 +6,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from sentences import HOLDS_AT_MOST, NO_TOOL_HAS_THE_TAG, WAS_NOT_READ, WHAT_FOLLOWS_WAS_NOT_READ
+from sentences import NO_TOOL_HAS_THE_TAG, THE_REST_WAS_NOT_READ, WAS_NOT_READ
 from words import complaint, table_of, tool
 
 from quoth.neuro import prompt_block
@@ -170,9 +170,9 @@ def test_a_reply_holds_so_many_calls_and_no_more() -> None:
     reading = read("REST:\n" * 300)
     assert len(reading.calls) == 200
     assert [str(error).partition("\n")[0] for error in reading.errors] == [
-        f"line 201, column 1: {WHAT_FOLLOWS_WAS_NOT_READ}; a reply {HOLDS_AT_MOST} 200 calls"
+        f"line 201, column 1: {THE_REST_WAS_NOT_READ}; a reply may contain at most 200 calls"
     ]
-    assert reading.passed[0].reason == f"it {WAS_NOT_READ}: a reply {HOLDS_AT_MOST} 200 calls"
+    assert reading.passed[0].reason == f"it {WAS_NOT_READ}: a reply may contain at most 200 calls"
 
 
 # What does not match
@@ -233,12 +233,12 @@ def test_a_pattern_that_takes_too_long_is_given_up_for_the_reply(pattern: str) -
         ("FOO: x", [f"{NO_TOOL_HAS_THE_TAG} FOO"]),
         ("RESERCH: x", [f"{NO_TOOL_HAS_THE_TAG} RESERCH. Did you mean RESEARCH?"]),
         ("So.\n> RESEARCH: a", ["it is quoted"]),
-        ("- RESEARCH: a\n2) RESEARCH: b\n# RESEARCH: c", ["it stands in a list or headline"] * 3),
+        ("- RESEARCH: a\n2) RESEARCH: b\n# RESEARCH: c", ["it is in a list or headline"] * 3),
         ("**RESEARCH:** a\n`RESEARCH: a`", ["it is set in bold, italics or as code"] * 2),
-        (FENCED, ["it stands in a fence"]),
-        ("~~~python\nRESEARCH: a", ["it stands in a fence"]),
-        ("#+begin_example\nRESEARCH: a\n#+end_example\nREST:", ["it stands in a fence"]),
-        ("RESEARCH:a", ["there is no blank behind its colon"]),
+        (FENCED, ["it is in a fence"]),
+        ("~~~python\nRESEARCH: a", ["it is in a fence"]),
+        ("#+begin_example\nRESEARCH: a\n#+end_example\nREST:", ["it is in a fence"]),
+        ("RESEARCH:a", ["there is no blank after its colon"]),
         ("Research: a", ["a tag is written in capitals, RESEARCH"]),
         ("You wrote:\nRESEARCH: a", ["it is announced as an example or quotation"]),
         *(
@@ -279,8 +279,8 @@ def test_a_pattern_that_takes_too_long_is_given_up_for_the_reply(pattern: str) -
         ("DICE: [sides]", ["it only repeats how the tag is written"]),
         ("RESEARCH: [queries]", []),  # words of the model's own
         ('(untagged :text "\nRESEARCH: a")', []),  # in a call
-        ('(see "\nRESEARCH: a")', ["it stands in a form"]),
-        ("CONFIDENCE: high", ["its confidence is no number"]),
+        ('(see "\nRESEARCH: a")', ["it is in a form"]),
+        ("CONFIDENCE: high", ["its confidence is not a number"]),
         # words, and tags that were called
         (
             "Note: so it is.\nI: a\nRESEARCH: a\nhttp://x\n> FOO: x\n```\nFOO: x\n```\nFOO:x\nCONFIDENCE: 1",

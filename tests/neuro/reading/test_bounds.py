@@ -17,7 +17,7 @@ from quoth.tools.errors import InvalidCallError
 
 HI = '(echo :text "hi")'
 KNOWN = ["echo", "eval", "read-file", "write-file"]
-TOO_MANY = "What follows was not read; there are too many forms before it that are no calls"
+TOO_MANY = "The rest was not read; too many forms before it are not calls"
 
 
 # Limits
@@ -126,17 +126,17 @@ def test_a_literal_is_read_as_python_would(text: str, value: object) -> None:
         ("'a\nb", "a text is never closed", False),  # in single quotes it would be in one line
         ('"a\nb', "a text is never closed", True),
         ("[1, ", "the text ends inside it", True),
-        ("[1,, 2]", "a comma stands where a value should", False),
+        ("[1,, 2]", "a value was expected, not a comma", False),
         ("[1 2]", "a comma or ] is missing", False),
         ("[1)", r"there is no open bracket for this \)", False),
         ('{"a": }', "a value is missing", False),
-        ('{"a"', "a : is missing behind a key", True),
-        ('{"a" 1}', "a : is missing behind a key", False),
-        ("{[1]: 2}", "a key is a text", False),
-        ('{"a": 1, "a": 2}', "a stands twice", False),
-        ("b'a'", "b'…' is no plain text", False),
-        ("[hello there]", "hello is no value", False),
-        ("[1 ?]", "'\\?' cannot stand here|missing", False),
+        ('{"a"', "a : is missing after a key", True),
+        ('{"a" 1}', "a : is missing after a key", False),
+        ("{[1]: 2}", "a key must be a text", False),
+        ('{"a": 1, "a": 2}', "a is given twice", False),
+        ("b'a'", "b'…' is not a plain text", False),
+        ("[hello there]", "hello is not a value", False),
+        ("[1 ?]", "'\\?' is not allowed here|missing", False),
     ],
 )
 def test_what_is_no_literal_says_why(text: str, problem: str, incomplete: bool) -> None:

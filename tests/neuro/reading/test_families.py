@@ -215,7 +215,7 @@ def test_what_a_call_contains_does_not_quote_the_next_one() -> None:
     "text", [f"functions.read_file:0{ARGS}", "<read_file>\n<path>a</path>\n</read_file>"]
 )
 def test_what_is_nearly_a_call_is_no_answer(text: str) -> None:
-    assert "This names the tool read_file, but is no call of it" in str(read_reply(text, KNOWN).errors[0])
+    assert "This names the tool read_file, but does not call it" in str(read_reply(text, KNOWN).errors[0])
 
 
 @each_family

@@ -14,10 +14,9 @@ from sentences import (
     DID_YOU_MEAN,
     DOES_NOT_CLOSE_THE,
     HAS_NO_VALUE,
-    HOLDS_AT_MOST,
     IS_NEVER_CLOSED,
     NESTED_DEEPER_THAN,
-    WHAT_FOLLOWS_WAS_NOT_READ,
+    THE_REST_WAS_NOT_READ,
 )
 from words import calls, faults, heard
 
@@ -194,7 +193,7 @@ def test_after_a_fault_in_a_string_nothing_is_read_because_it_may_be_the_string(
     assert faults(reply) == [
         'line 1, column 33: \\d is no escape here; write \\\\ for a backslash, or r"…"\n'
         '(write-file :path "a" :content "\\d\n                                ^',
-        f"line 2, column 1: {WHAT_FOLLOWS_WAS_NOT_READ}; "
+        f"line 2, column 1: {THE_REST_WAS_NOT_READ}; "
         "it may be inside a text of the call at line 1; fix that call first",
     ]
 
@@ -329,7 +328,7 @@ def test_a_reply_that_is_nearly_a_call_is_not_taken_for_an_answer(reply: str) ->
     assert heard(reply) == []
     (fault,) = faults(reply)
     assert fault.partition(": ")[2].lower() == (
-        "this names the tool echo, but is no call of it; write (name :key value …)"
+        "this names the tool echo, but does not call it; write (name :key value …)"
     )
 
 
@@ -456,14 +455,14 @@ def test_a_reply_of_just_the_measure_is_read(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("reply", "why"),
     [
-        (f"{HI}\n" * (MAX_CALLS + 1), f"a reply {HOLDS_AT_MOST} {MAX_CALLS} calls"),
+        (f"{HI}\n" * (MAX_CALLS + 1), f"a reply may contain at most {MAX_CALLS} calls"),
         ("(echo :x)\n" * MAX_ERRORS + HI, "there are too many errors before it"),
-        ("(a b)\n" * MAX_FORMS + HI, "there are too many forms before it that are no calls"),
+        ("(a b)\n" * MAX_FORMS + HI, "too many forms before it are not calls"),
         ("(a\n" * 20 + ("x" * 99 + " ") * 10_000 + f"\n{HI}", f"too much before it {CANNOT_BE_READ}"),
     ],
 )
 def test_a_call_that_is_left_out_is_never_left_out_in_silence(reply: str, why: str) -> None:
-    assert faults(reply)[-1].endswith(f"{WHAT_FOLLOWS_WAS_NOT_READ}; {why}")
+    assert faults(reply)[-1].endswith(f"{THE_REST_WAS_NOT_READ}; {why}")
 
 
 def test_just_as_many_calls_as_are_allowed_are_read_without_a_word() -> None:

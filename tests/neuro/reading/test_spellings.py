@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from sentences import CANNOT_BE_READ, IS_NEVER_CLOSED, WHAT_FOLLOWS_WAS_NOT_READ
+from sentences import CANNOT_BE_READ, IS_NEVER_CLOSED, THE_REST_WAS_NOT_READ
 from words import calls, faults, heard
 
 from quoth.neuro.reading import forms, literals, repair
@@ -413,7 +413,7 @@ FAULTS = [
     ),
     (
         "Now\n echo(text=hi)",
-        f"line 2, column 12: This call {CANNOT_BE_READ}: hi is no value; a text stands in quotes; "
+        f"line 2, column 12: This call {CANNOT_BE_READ}: hi is not a value; put a text in quotes; "
         "write (name :key value …)\n echo(text=hi)\n           ^",
     ),
     (
@@ -433,7 +433,7 @@ def test_behind_a_json_call_that_cannot_be_read_nothing_is_read_because_it_may_b
     text = '{"tool": "write-file", "args": {"content": "a"b\n(eval :form (danger))\n"}}'
     assert heard(text) == []
     assert faults(text)[-1] == (
-        f"line 2, column 1: {WHAT_FOLLOWS_WAS_NOT_READ}; "
+        f"line 2, column 1: {THE_REST_WAS_NOT_READ}; "
         "it may be inside a text of the call at line 1; fix that call first"
     )
 

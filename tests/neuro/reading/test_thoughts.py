@@ -72,7 +72,7 @@ def test_a_thought_that_never_ends_is_all_that_there_is_and_the_fault_says_so(be
     assert (forms(reading), reading.text, reading.content) == ([], "", "")
     assert [error.message for error in reading.errors] == ["The reply ends inside a thought"]
     (fault,) = read(f"{begin}\nThat is all.\n{end}").errors
-    assert fault.message == "The reply is a thought and nothing else"
+    assert fault.message == "The reply is only a thought"
 
 
 @pytest.mark.parametrize("draft", list(DRAFTS[:7]))
