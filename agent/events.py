@@ -63,7 +63,7 @@ class AgentEvent(Generic[Kind, Data]):
     (agent/event_types.py) gives it to type checkers. ``path`` lists the sub-agents from the outermost to the
     one of the event; it is empty for the run itself. ``call`` is the id of the call that a ``call``,
     ``result`` or ``question`` is about, the same as in its receipt, result and audit row; ``parent`` is the
-    id of the call that made it: a program, a tool or a sub-agent."""
+    id of the call that it is part of: a program, a tool or a sub-agent."""
 
     kind: Kind
     data: Data
