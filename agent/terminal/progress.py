@@ -112,9 +112,8 @@ class Progress:
         self._told = ""  # why a request waits, said last
         self._ran = False  # whether a program has written since the last call
         self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
-        self._depths: dict[
-            str, int
-        ] = {}  # of the calls that run: 0 for one of a reply, 1 for one in that, < 0: not shown
+        # Of the calls that run: 0 for one of a reply, 1 for one inside that, less than 0 for a hidden one.
+        self._depths: dict[str, int] = {}
         self._made: dict[str, int] = {}  # the number of calls that each of them has made
         self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
         self._open: dict[
