@@ -12,7 +12,13 @@ from typing import Any
 
 import pytest
 from loopback import Server, loopback, silence, status
-from sentences import DID_YOU_MEAN_OPENAI, REFUSED_THE_KEY, THERE_IS_NO_MODEL, THERE_IS_NO_PROVIDER
+from sentences import (
+    DID_YOU_MEAN_OPENAI,
+    OR_NAME_A_SERVER_WITH,
+    REFUSED_THE_KEY,
+    THERE_IS_NO_MODEL,
+    THERE_IS_NO_PROVIDER,
+)
 from words import Said, Terminal, files, quoth, started, wait_until
 
 from quoth.agent.terminal.model_list import list_models
@@ -107,8 +113,8 @@ def test_without_a_key_a_run_says_how_to_give_one(tmp_path: Path) -> None:
     assert quoth("run", "hi", "--model", "anthropic:x", cwd=tmp_path) == Said(
         2,
         "",
-        "quoth: anthropic:x needs a key: set ANTHROPIC_API_KEY, type quoth models login anthropic, or name a "
-        "server with --base-url.\n",
+        "quoth: anthropic:x needs a key: set ANTHROPIC_API_KEY, type quoth models login anthropic, "
+        f"{OR_NAME_A_SERVER_WITH}.\n",
     )
 
 

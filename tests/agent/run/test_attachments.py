@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 from pictures import png
-from sentences import CANNOT_BE_READ, IT_WRITES_FILES, THE_DATA_GIVEN_WITH_THE, THESE_WORDS_ARE_IN
+from sentences import (
+    CANNOT_BE_READ,
+    IT_WRITES_FILES,
+    THE_DATA_GIVEN_WITH_THE,
+    THE_MAXIMUM_IS,
+    THESE_WORDS_ARE_IN,
+)
 from words import Agent, agent, complaint, quoth, scripted
 
 from quoth.agent.run.spec import IMAGE_BYTES, MOST_FILES, TEXT_BYTES, images_message
@@ -70,7 +76,7 @@ def test_one_file_need_not_be_a_list(tmp_path: Path, cat: Path) -> None:
             "has 200,001 bytes; the maximum of a text in a task is 200,000. Put it into the workspace: the"
             " model can read it there in parts.",
         ),
-        ("a.png", PNG + b"0" * IMAGE_BYTES, "has 5,000,014 bytes; the maximum is 5,000,000."),
+        ("a.png", PNG + b"0" * IMAGE_BYTES, f"has 5,000,014 bytes; {THE_MAXIMUM_IS} 5,000,000."),
         ("none.txt", None, f"{CANNOT_BE_READ}: No such file or directory."),
     ],
 )

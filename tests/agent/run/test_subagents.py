@@ -20,6 +20,7 @@ from sentences import (
     IS_OUTSIDE_THE_WORKSPACE,
     IT_WRITES_FILES,
     NO_TOOLS_ARE_REGISTERED,
+    THE_RULES_FORBID_READING,
     THE_RUN_WAS_STOPPED,
     THE_SCRIPT_IS_EXHAUSTED,
     THERE_IS_NO_MODEL,
@@ -772,7 +773,7 @@ async def test_a_file_is_not_read_as_a_script_without_asking(office: Office) -> 
         result = await agent.call('(think "Help." :model "scripted:secret.txt")')
         assert (result.status, result.message) == (
             "denied",
-            "think was denied: secret.txt cannot be used as a model: the rules forbid reading it.",
+            f"think was denied: secret.txt cannot be used as a model: {THE_RULES_FORBID_READING} it.",
         )
     async with office.agent(model) as agent:
         assert (await agent.call('(think "Help." :model "scripted:secret.txt")')).status == "pending"

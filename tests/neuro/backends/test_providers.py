@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 from loopback import loopback, said, sse, status
 from pages import page
-from sentences import CANNOT_BE_OPENED, THERE_IS_NO_MODEL, TYPE_QUOTH_MODELS_LOGIN
+from sentences import (
+    CANNOT_BE_LOADED,
+    CANNOT_BE_OPENED,
+    OR_NAME_A_SERVER_WITH,
+    THERE_IS_NO_MODEL,
+    TYPE_QUOTH_MODELS_LOGIN,
+)
 from words import complaint
 
 from quoth.agent.run.budget import cost_of
@@ -91,8 +97,8 @@ def test_only_who_takes_money_wants_a_key(row: Provider) -> None:
     assert row.needs_key is (row.price != "")
     if row.needs_key:
         assert complaint(NoKeyError, lambda: choose_backend(row.example, environ={})) == (
-            f"{row.example} needs a key: set {row.key}, {TYPE_QUOTH_MODELS_LOGIN} {row.name}, or name a "
-            "server with --base-url."
+            f"{row.example} needs a key: set {row.key}, {TYPE_QUOTH_MODELS_LOGIN} {row.name}, "
+            f"{OR_NAME_A_SERVER_WITH}."
         )
     else:
         assert choose_backend(row.example, environ={}).name == row.example
@@ -223,12 +229,12 @@ def test_another_package_adds_a_provider(packages: dict[str, Any]) -> None:
     [
         (
             ImportError("No module named 'acme_core'"),
-            "cannot be loaded: ImportError: No module named 'acme_core'",
+            f"{CANNOT_BE_LOADED}: ImportError: No module named 'acme_core'",
         ),
-        (ZeroDivisionError(), "cannot be loaded: ZeroDivisionError"),
-        (42, "cannot be loaded: TypeError: 'int' object is not callable"),
-        (SystemExit("no"), "cannot be loaded: SystemExit: no"),
-        (lambda: 1 / 0, "cannot be loaded: ZeroDivisionError: division by zero"),
+        (ZeroDivisionError(), f"{CANNOT_BE_LOADED}: ZeroDivisionError"),
+        (42, f"{CANNOT_BE_LOADED}: TypeError: 'int' object is not callable"),
+        (SystemExit("no"), f"{CANNOT_BE_LOADED}: SystemExit: no"),
+        (lambda: 1 / 0, f"{CANNOT_BE_LOADED}: ZeroDivisionError: division by zero"),
     ],
 )
 def test_one_that_fails_to_load_is_a_sentence(packages: dict[str, Any], given: Any, why: str) -> None:

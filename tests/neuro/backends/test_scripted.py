@@ -13,6 +13,7 @@ import pytest
 from sentences import (
     AND_ONE_MORE_WAS_ASKED,
     DID_YOU_MEAN_OPENAI,
+    OR_NAME_A_SERVER_WITH,
     THE_SCRIPT_IS_EXHAUSTED,
     THERE_IS_NO_MODEL,
     THERE_IS_NO_MODEL_FILE,
@@ -273,8 +274,8 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
         (
             "openai:gpt-x",
             None,
-            "openai:gpt-x needs a key: set OPENAI_API_KEY, type quoth models login openai, or name a server "
-            "with --base-url.",
+            "openai:gpt-x needs a key: set OPENAI_API_KEY, type quoth models login openai, "
+            f"{OR_NAME_A_SERVER_WITH}.",
         ),
         (
             "anthropic:",
@@ -293,8 +294,8 @@ def test_without_a_spec_the_installed_local_model_is_chosen(monkeypatch: pytest.
         (
             "anthropic:claude",
             None,
-            "anthropic:claude needs a key: set ANTHROPIC_API_KEY, type quoth models login anthropic, or name "
-            "a server with --base-url.",
+            "anthropic:claude needs a key: set ANTHROPIC_API_KEY, type quoth models login anthropic, "
+            f"{OR_NAME_A_SERVER_WITH}.",
         ),
         (
             "opanai:gpt-5",

@@ -6,7 +6,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from sentences import NO_TOOL_HAS_THE_TAG, THE_REST_WAS_NOT_READ, WAS_NOT_READ
+from sentences import IS_NOT_A_NUMBER, NO_TOOL_HAS_THE_TAG, THE_REST_WAS_NOT_READ, WAS_NOT_READ
 from words import complaint, table_of, tool
 
 from quoth.neuro import prompt_block
@@ -280,7 +280,7 @@ def test_a_pattern_that_takes_too_long_is_given_up_for_the_reply(pattern: str) -
         ("RESEARCH: [queries]", []),  # words of the model's own
         ('(untagged :text "\nRESEARCH: a")', []),  # in a call
         ('(see "\nRESEARCH: a")', ["it is in a form"]),
-        ("CONFIDENCE: high", ["its confidence is not a number"]),
+        ("CONFIDENCE: high", [f"its confidence {IS_NOT_A_NUMBER}"]),
         # words, and tags that were called
         (
             "Note: so it is.\nI: a\nRESEARCH: a\nhttp://x\n> FOO: x\n```\nFOO: x\n```\nFOO:x\nCONFIDENCE: 1",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sentences import NESTED_TOO_DEEPLY
+from sentences import IS_GIVEN_TWICE, IS_NOT_A_VALUE, NESTED_TOO_DEEPLY
 from words import calls, faults, heard, tool
 
 from quoth.neuro.reading.json_calls import json_calls
@@ -133,9 +133,9 @@ def test_a_literal_is_read_as_python_would(text: str, value: object) -> None:
         ('{"a"', "a : is missing after a key", True),
         ('{"a" 1}', "a : is missing after a key", False),
         ("{[1]: 2}", "a key must be a text", False),
-        ('{"a": 1, "a": 2}', "a is given twice", False),
+        ('{"a": 1, "a": 2}', f"a {IS_GIVEN_TWICE}", False),
         ("b'a'", "b'…' is not a plain text", False),
-        ("[hello there]", "hello is not a value", False),
+        ("[hello there]", f"hello {IS_NOT_A_VALUE}", False),
         ("[1 ?]", "'\\?' is not allowed here|missing", False),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from sentences import CANNOT_BE_READ, IS_NEVER_CLOSED, THE_REST_WAS_NOT_READ
+from sentences import CANNOT_BE_READ, IS_NEVER_CLOSED, IS_NOT_A_VALUE, THE_REST_WAS_NOT_READ
 from words import calls, faults, heard
 
 from quoth.neuro.reading import forms, literals, repair
@@ -413,7 +413,7 @@ FAULTS = [
     ),
     (
         "Now\n echo(text=hi)",
-        f"line 2, column 12: This call {CANNOT_BE_READ}: hi is not a value; put a text in quotes; "
+        f"line 2, column 12: This call {CANNOT_BE_READ}: hi {IS_NOT_A_VALUE}; put a text in quotes; "
         "write (name :key value …)\n echo(text=hi)\n           ^",
     ),
     (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sentences import IS_NOT_A_NUMBER
 from words import form, tool
 
 from quoth.neuro.reading.reply import read_reply
@@ -148,7 +149,7 @@ def test_a_line_as_it_is_shown_is_a_template() -> None:
         ("**LOOK**: a", "it is set in bold, italics or as code"),
         ("LOOK:a", "there is no blank after its colon"),
         ("For example:\nLOOK: a", EXAMPLE),
-        ("CONFIDENCE: high", "its confidence is not a number"),
+        ("CONFIDENCE: high", f"its confidence {IS_NOT_A_NUMBER}"),
         ("- CONFIDENCE: high", None),
         ("confidence: high", None),
     ],
