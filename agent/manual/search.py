@@ -127,7 +127,7 @@ _WEIGHTS = (6.0, 4.0, 3.0, 1.0)  # of a word in the headline, an entry, the page
 _SYNONYM = 0.6  # of what the word itself would count
 # Pages that seldom answer, and what they count.
 _SELDOM = {"house": 0.4, **dict.fromkeys(TOPICS["Coming from"], 0.4)}
-_CLEAR = 1.4  # the first of all is the answer if it scores so many times what the second does
+_CLEAR = 1.4  # the first section is the answer if it scores this factor more than the second
 
 
 @dataclass(frozen=True)
