@@ -176,7 +176,9 @@ def test_an_approver_decides_and_nobody_else(here: Path) -> None:
             "tool": "sign",
             "form": '(sign :text "the deed")',
             "user": "ben",
-            "origins": [{"argument": "text", "origin": "task", "words": "in your task", "known": True}],
+            "origins": [
+                {"argument": "text", "origin": "task", "words": "in your task", "known": True, "aims": False}
+            ],
             "reason": IT_WRITES_FILES,
         }
         approve = {"chat": "7", "approve": request["id"]}

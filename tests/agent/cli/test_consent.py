@@ -130,7 +130,7 @@ def test_one_request_is_shown_in_full(here: Path) -> None:
     assert "[… " in done(here, "pending")
     written = ["x" * 75, "x" * 73, "x" * 73, "x"]
     assert timeless(done(here, "pending", request["id"])) == lines(
-        [f'{request["id"]}  (write-file :path "src/a.txt" :content … 223 characters)'],
+        [f'{request["id"]}  (write-file :path "src/a.txt" :content …)'],
         ["  new file src/a.txt, 1 line", f"│ + {written[0]}", *[f"│   … {row}" for row in written[1:]]],
         "! path, content: the model's own",
         [f"because      {IT_WRITES_FILES}", "touches      src/a.txt"],

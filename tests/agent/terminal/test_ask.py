@@ -152,7 +152,7 @@ def test_the_line_of_a_call_stands_for_the_form_where_the_rest_is_in_the_differe
     assert capsys.readouterr().err.startswith("  new file a.txt, 3 lines\n")
     stands(call)
     decided(Person("n"), call)  # nothing shows the text
-    assert capsys.readouterr().err.startswith("\n(put\n")
+    assert capsys.readouterr().err.startswith(f"\n{call}\n")
 
 
 HIDDEN = "Allow it? v to view all, then y or s; n (default), e, ?, or a reason:"
