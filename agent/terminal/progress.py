@@ -116,9 +116,8 @@ class Progress:
         self._depths: dict[str, int] = {}
         self._made: dict[str, int] = {}  # the number of calls that each of them has made
         self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
-        self._open: dict[
-            tuple[SubAgent, ...], list[int]
-        ] = {}  # calls without a result: how many, and the most
+        # Calls without a result: how many there are, and how many there were at most.
+        self._open: dict[tuple[SubAgent, ...], list[int]] = {}
 
     def __call__(self, event: AgentEvent) -> None:
         kind, data, path = event.kind, event.data, event.path

@@ -132,7 +132,7 @@ def test_one_request_is_shown_in_full(here: Path) -> None:
     assert timeless(done(here, "pending", request["id"])) == lines(
         [f'{request["id"]}  (write-file :path "src/a.txt" :content …)'],
         ["  new file src/a.txt, 1 line", f"│ + {written[0]}", *[f"│   … {row}" for row in written[1:]]],
-        "! path, content: the model's own",
+        "  path, content: the model's own",
         [f"because      {IT_WRITES_FILES}", "touches      src/a.txt"],
         "asked by     ann (terminal), session s1, route reply",
         ["asked at     WHEN", "in answer to Write it."],

@@ -22,7 +22,7 @@ LOADED = f"""
 """
 WRITES = (
     '(read-file :path "a.txt")\n---\n'
-    '(write-file :path "a.txt" :content "two\\n")\n(write-file :path "b.txt" :content "x")\n---\nThey wait.'
+    '(write-file :path "a.txt" :content "https://two.example\\n")\n(write-file :path "b.txt" :content "x")\n---\nThey wait.'
 )
 PLAN = lines(
     "* PLAN one",
@@ -88,7 +88,7 @@ if EMACS:
         assert said[0] == "2"
         assert said[1].startswith("Approve request ")
         assert said[2] == "quoth-request-mode"
-        assert [one for one in said if one.startswith("│ ")][1:] == ["│ - one", "│ + two"]
+        assert [one for one in said if one.startswith("│ ")][1:] == ["│ - one", "│ + https://two.example"]
         assert "! content: the model's own" in said
         assert "warning" in said
         assert said[-6:-4] == ["1", "0"]
@@ -97,7 +97,7 @@ if EMACS:
         after = quoth("resume", "s1", cwd=tmp_path)
         assert "Replaced a.txt" in after.err
         assert "not $(id)" in after.err
-        assert (tmp_path / "a.txt").read_text() == "two\n"
+        assert (tmp_path / "a.txt").read_text() == "https://two.example\n"
 
     def test_a_flight_stops_at_the_step_that_failed(tmp_path: Path) -> None:
         files(tmp_path, {"plan.org": PLAN})
