@@ -98,8 +98,8 @@ def test_on_a_mac_each_program_is_asked_about(tmp_path: Path) -> None:
     asked = on_a_mac(tmp_path, "call", '(shell :argv ["echo" "hi"])', "--no-input")
     assert (asked.returncode, asked.stdout) == (3, "")
     assert (
-        "nothing confines programs here, so that it may do whatever you may (No boundary for programs is"
-        " proven on macOS yet: --boundary seatbelt tries one)"
+        "no boundary confines it, so it can do everything that you can do (No boundary for programs has"
+        " been tested on macOS yet: --boundary seatbelt tries one)"
     ) in asked.stderr
     allowed = on_a_mac(tmp_path, "call", '(shell :argv ["echo" "hi"])', "--yes")
     assert (allowed.returncode, allowed.stdout) == (0, '{"exit" 0  "output" "hi\\n"}\n'), allowed.stderr

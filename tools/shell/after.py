@@ -1,7 +1,7 @@
-"""Programs of the user's that run after a tool has written a file: a formatter, a linter.
+"""The user's programs that run after a tool has written a file: a formatter, a linter.
 
-A file pattern says after which files. What they run on is a model's, and so may be what they are configured
-by: they run inside the boundary, unless the user says otherwise. It must not know calls or doors.
+A file pattern selects the files. A model wrote these files, and perhaps the programs' configuration, too:
+so the programs run inside the boundary, unless the user says otherwise.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from quoth.tools.errors import ToolError
 from quoth.tools.storage.paths import fits
 
 SECONDS = 30.0
-NOT_RUN = "it was not run, as {}; :confined False in config.hy runs it all the same"
-MOST_OUTPUT = 200_000  # bytes that are kept of each
+NOT_RUN = "it was not run, because {}; :confined False in config.hy runs it anyway"
+MOST_OUTPUT = 200_000  # bytes of each program's output that are kept
 
 
 @dataclass(frozen=True)
 class AfterWrite:
-    """A program to run after a file whose name, or whose path, fits ``pattern`` was written; None stands for
-    the file in its argument vector."""
+    """A program to run after a tool has written a file whose name or path matches ``pattern``. None in its
+    argument vector is replaced by the file."""
 
     pattern: str
     argv: tuple[str | None, ...]
@@ -36,7 +36,7 @@ class AfterWrite:
         return fits(path if "/" in self.pattern else path.rpartition("/")[2], self.pattern)
 
     def words(self, path: str) -> list[str]:
-        """Its argument vector for a file; no name of a file is an option."""
+        """Its argument vector for a file; a file name is never read as an option."""
         file = f"./{path}" if path.startswith("-") else path
         return [file if word is None else word for word in self.argv]
 
@@ -51,8 +51,8 @@ async def run_after(
     may_read: Callable[[str], bool],
     seconds: float = SECONDS,
 ) -> tuple[int, str, list[str]]:
-    """Run it for a file of the workspace; its exit code, what it wrote and what is to be said of it. It does
-    not see what may not be read. Raises ToolError."""
+    """Run it for a file of the workspace; returns its exit code, its output and notes. It does not see files
+    that may not be read. Raises ToolError."""
     from quoth.tools.shell.boundary import boundary_kind, why_none  # here: few have such programs
     from quoth.tools.shell.guarded import unread
     from quoth.tools.shell.program import command_for, why_open
@@ -68,7 +68,7 @@ async def run_after(
             raise ToolError(NOT_RUN.format(why))
         command = command_for(words, root, workspace, network=False, more={}, unseen=unseen)
     else:
-        raise ToolError(NOT_RUN.format(f"nothing confines programs here ({why_none().rstrip('.')})"))
+        raise ToolError(NOT_RUN.format(f"no boundary works here ({why_none().rstrip('.')})"))
     output = CapturedOutput(MOST_OUTPUT)
     try:
         running = await Running.start(
@@ -99,8 +99,7 @@ async def run_after(
 
 
 def new_lines(now: str, before: str, path: str, old_path: str) -> list[str]:
-    """The lines of an output that were not there before, whatever numbers are in them, and whatever the file
-    was called."""
+    """The lines of an output that were not in the output before, ignoring numbers and the file's name."""
     there = Counter(_likened(before, old_path))
     new = []
     for line, likened in zip(now.splitlines(), _likened(now, path), strict=True):
@@ -117,6 +116,6 @@ def _likened(text: str, path: str) -> Iterator[str]:
 
 
 def beside(path: str, name: str) -> str:
-    """Where the text that a file had before is put for a moment, below the same settings of its folder."""
+    """The temporary place for a file's old text, in a folder with the same settings."""
     folder, _, file = path.rpartition("/")
     return "/".join(filter(None, [folder, f"quoth-before-{name}", file]))

@@ -1,7 +1,4 @@
-"""Programs that go on when their call has ended, until their session ends.
-
-It knows processes and their output; it must not know calls, rules or models.
-"""
+"""Background programs: they continue after their call has ended, until their session ends."""
 
 from __future__ import annotations
 
@@ -17,8 +14,8 @@ from quoth.tools.shell.running import CapturedOutput, Running
 from quoth.tools.shell.view import Launch
 from quoth.tools.text import number_of
 
-MOST = 8  # that run at once
-MAX_OUTPUT = 200_000  # bytes that are kept of each
+MOST = 8  # programs that run at once
+MAX_OUTPUT = 200_000  # bytes of each program's output that are kept
 
 
 @dataclass(frozen=True)
@@ -37,16 +34,16 @@ class Background:
         self._programs: dict[str, _Program] = {}
 
     def require_room(self) -> None:
-        """Raise ToolError where too many run; those that have ended make room, the oldest first."""
+        """Raise ToolError if too many run; ended programs are dropped to make room, the oldest first."""
         if sum(not one.reading.done() for one in self._programs.values()) >= MOST:
-            raise ToolError(f"{number_of(MOST, 'program')} run in the background, and no more can: end one. "
+            raise ToolError(f"{number_of(MOST, 'program')} run in the background, the maximum: end one. "
                             f"{self._listed()}")  # fmt: skip
         while len(self._programs) >= 2 * MOST:
             id = next(id for id, one in self._programs.items() if one.reading.done())
             del self._programs[id]
 
     def take(self, name: str, running: Running, command: Launch) -> str:
-        """Read the output of a program that has been started; its id."""
+        """Read the output of a started program, and return its id."""
         output = CapturedOutput(MAX_OUTPUT)
         reading = asyncio.create_task(_watch(running, command, output))
         id = f"{name.rpartition('/')[2]}-{secrets.token_hex(2)}"
@@ -54,17 +51,17 @@ class Background:
         return id
 
     def look(self, id: str) -> dict[str, Any]:
-        """What it has written, and its exit code once it has ended. Raises ToolError."""
+        """Its output, and its exit code once it has ended. Raises ToolError."""
         return self._state(self._find(id))
 
     async def wait(self, id: str, seconds: float) -> dict[str, Any]:
-        """The same once it has ended, or so many seconds later. Raises ToolError."""
+        """The same, after it has ended or after ``seconds``. Raises ToolError."""
         program = self._find(id)
         await asyncio.wait({program.reading}, timeout=seconds)
         return self._state(program)
 
     async def kill(self, id: str) -> dict[str, Any]:
-        """End it, and all that it has started. Raises ToolError."""
+        """End it, and all processes that it has started. Raises ToolError."""
         program = self._find(id)
         await _end(program)
         return self._state(program)
@@ -82,7 +79,7 @@ class Background:
 
     def _listed(self) -> str:
         if not self._programs:
-            return "There is none: those of a session end with it."
+            return "There is none: they end with their session."
         said = [f"{id} ({'ended' if one.reading.done() else 'runs'})" for id, one in self._programs.items()]
         return f"There {'are' if said[1:] else 'is'} {', '.join(said)}."
 

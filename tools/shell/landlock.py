@@ -29,8 +29,7 @@ from quoth.tools.shell.view import (
 
 # The system calls that no confined program needs, as a filter of the kernel: a few instructions of BPF.
 #
-# Namespaces do not hold these: other address families, keys of the kernel, new namespaces. It starts
-# nothing.
+# Namespaces do not confine these: other address families, keys of the kernel, new namespaces.
 
 
 EPERM, ENOSYS, ALLOW = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS, 0x7FFF0000
@@ -40,7 +39,7 @@ X32 = 0x40000000
 FAMILIES = (1, 2, 10, 16)  # unix, IPv4, IPv6, netlink; and neither vsock nor packet, alg, bluetooth
 NAMESPACES = 0x7E020080  # CLONE_NEW…
 TYPED = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put words into a terminal's input
-SET_ID = 0o6000  # such a file runs as its owner, for whoever finds it outside
+SET_ID = 0o6000  # such a file runs as its owner for any user outside
 
 # Names with their numbers on x86_64 and on aarch64; -1 where there is none.
 CALLS = {"socket": (41, 198), "clone": (56, 220), "ioctl": (16, 29)}
@@ -73,7 +72,7 @@ MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 
 
 def filter_program(machine: str = platform.machine(), modes_only: bool = False) -> bytes:
-    """The instructions for a machine, none for one whose numbers are not known here."""
+    """The instructions for a machine; empty for a machine whose call numbers are not known."""
     if machine not in MACHINES:
         return b""
     column, architecture = MACHINES[machine]
@@ -132,13 +131,13 @@ def _answer(test: int, value: int, answer: int) -> Iterator[bytes]:
 
 
 def _only(values: tuple[int, ...]) -> list[bytes]:
-    """Refuse what is none of the values: each test jumps over the rest, and over the refusal."""
+    """Refuse any other value: each test jumps over the rest, and over the refusal."""
     steps = [_code(EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
     return [*steps, _code(RETURN, EPERM)]
 
 
 def _on(number: int, argument: int, steps: list[bytes]) -> Iterator[bytes]:
-    """The steps for one call, on the low half of an argument; whoever passes them is allowed."""
+    """The steps for one call, on the low half of an argument; a call that passes them is allowed."""
     yield _code(EQUAL, number, 0, len(steps) + 2)
     yield _code(LOAD, ARGUMENTS + 8 * argument)
     yield from steps
@@ -152,11 +151,11 @@ def _code(operation: int, value: int, met: int = 0, unmet: int = 0) -> bytes:
 CHILD = str(Path(__file__).with_name("landlock_child.py"))
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom"))
 SCRATCH = "quoth-shell-"
-GIT = (".git/hooks", ".git/config")  # git outside runs what these name
+GIT = (".git/hooks", ".git/config")  # git outside runs commands that these name
 
 
 def library() -> str:
-    """The folder that holds sandlock, "" if it is not installed."""
+    """The folder that contains sandlock, "" if it is not installed."""
     found = find_spec("sandlock")
     return str(Path(found.origin).parent.parent) if found and found.origin else ""
 
@@ -180,7 +179,8 @@ def _clear() -> None:
 
 
 def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
-    """What sandlock is told. A folder is granted whole: of what is covered, its neighbours are granted."""
+    """The settings for sandlock. It grants whole folders: around a covered place, its neighbours are
+    granted."""
     hooks, config = (real(boundary.root) / name for name in GIT)
     found = places(replace(boundary, protected=(*boundary.protected, hooks, config)))
     of: dict[Access, list[Path]] = {access: [] for access in Access}
@@ -210,7 +210,7 @@ def settings(boundary: Boundary, scratch: str) -> Mapping[str, object]:
 
 
 def refused(place: Path, shown: set[Path]) -> Iterator[Path]:
-    """A place as a whole, or what lies beside the parts of it that are shown."""
+    """A place as a whole, or the files and folders beside its shown parts."""
     if any(part.is_relative_to(place) for part in shown):
         yield from neighbours(place, shown)
     else:
@@ -218,7 +218,7 @@ def refused(place: Path, shown: set[Path]) -> Iterator[Path]:
 
 
 def neighbours(folder: Path, without: set[Path]) -> Iterator[Path]:
-    """What lies in a folder but for some places: whole folders where none of them is below."""
+    """The entries of a folder except some places: whole folders if none of these is below."""
     if not os.access(folder, os.R_OK):
         return
     for entry in folder.iterdir():

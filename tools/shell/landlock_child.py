@@ -19,7 +19,7 @@ EXTRA = ("ptrace", "chroot", "clock_settime", "settimeofday", "adjtimex", "clock
 
 
 def drop_capabilities() -> None:
-    """Root is left with the rights of the owner of its files."""
+    """Reduce root to the rights of the owner of its files."""
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     libc.prctl(PR_CAP_AMBIENT, CLEAR_ALL, 0, 0, 0)
@@ -35,7 +35,7 @@ class KernelFilter(ctypes.Structure):
 
 
 def refuse(instructions: bytes) -> None:
-    """Have the kernel refuse the calls that a filter names, beside those that sandlock refuses."""
+    """Make the kernel refuse the system calls in a filter, besides the calls that sandlock refuses."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     program = KernelFilter(len(instructions) // 8, instructions)

@@ -1,7 +1,5 @@
-"""What git's files are, and git for our own questions: in a repository of ours, without any settings that
-could have it run something.
-
-It knows git's files; it must not know boundaries or calls.
+"""The kinds of git's files, and a git for our own queries: in a repository of ours, without any settings that
+could make it run a program.
 """
 
 from __future__ import annotations
@@ -14,12 +12,12 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-# Where programs are that start outside: a folder of PATH may lie in the workspace, where others write.
+# The folders of programs that start outside: a folder of PATH may be in the workspace, where others write.
 SYSTEM = os.pathsep.join((os.defpath, "/usr/local/bin", "/run/current-system/sw/bin"))
 LIST = ("ls-files", "-s", "-z")
 MOST_INDEX = 256 << 20  # bytes: of two million files
 LINK = 0o160000  # the mode of an entry that is a repository of its own
-# The files of .git that are data, and of those that show that something has stopped half-way.
+# The files of .git that are data, and files that show that an operation has stopped half-way.
 DATA = re.compile(
     r"index|HEAD|ORIG_HEAD|FETCH_HEAD|MERGE_[A-Z]+|AUTO_MERGE|CHERRY_PICK_HEAD|REVERT_HEAD|SQUASH_MSG"
     r"|COMMIT_EDITMSG|packed-refs|shallow"
@@ -35,13 +33,13 @@ LISTED = re.compile(rf"#.*|\^?{ID}|{ID} refs/{NAME}")  # a line of packed-refs o
 
 
 def is_data(name: str) -> bool:
-    """Whether a name in .git is that of a file that git only reads."""
+    """Whether a name in .git belongs to a file that git only reads."""
     return bool(DATA.fullmatch(name) or REFERENCE.fullmatch(name))
 
 
 def not_data(name: str, content: bytes) -> str:
-    """What is wrong with a file of references, as part of a sentence: git outside would write where it leads,
-    or read nothing more. "" for none, and for any other file."""
+    """The fault of a file of references, as part of a sentence: with it, git outside would write to the
+    file's target, or stop working. "" for none, and for any other file."""
     text = content.decode("utf-8", "surrogateescape")
     if name in ("packed-refs", "shallow"):
         fits = all(map(LISTED.fullmatch, text.removesuffix("\n").split("\n"))) if text else True
@@ -54,7 +52,7 @@ def not_data(name: str, content: bytes) -> str:
 
 
 def settings() -> dict[str, str]:
-    """The variables of a program that has a private git: nothing may depend on what is not carried back."""
+    """The variables of a program with a private git: nothing may depend on data that is not carried back."""
     wanted = {"gc.auto": "0", "core.splitIndex": "false"}
     found = {"GIT_CONFIG_COUNT": str(len(wanted))}
     for number, (name, value) in enumerate(wanted.items()):
@@ -78,8 +76,8 @@ class IndexReader:
         self._env = {"GIT_DIR": str(own), "GIT_OBJECT_DIRECTORY": str(git / "objects")}
 
     def is_plain(self, index: Path) -> bool:
-        """Whether git takes each entry of an index into an empty one. One that needs others, as a split
-        index does, is not plain."""
+        """Whether git accepts each entry of an index in an empty one. An index that needs other files, such
+        as a split index, is not plain."""
         listed = self._ask(*LIST, index=index)
         again = self._folder / "again"
         if (
@@ -90,15 +88,15 @@ class IndexReader:
         return listed == (self._ask(*LIST, index=again) if again.exists() else b"")
 
     def same(self, one: Path, other: Path) -> bool:
-        """Whether two indexes hold the same, but for what they know of the files on the disk."""
+        """Whether two indexes have equal entries, ignoring cached data about the files on disk."""
         if not (one.exists() and other.exists()):
             return one.exists() == other.exists()
         said = self._ask(*LIST, "-v", index=one)
         return said is not None and said == self._ask(*LIST, "-v", index=other)
 
     def links(self, index: Path) -> set[str]:
-        """The paths of an index that are repositories of their own: git asks each for its state. Raises
-        ValueError where git cannot read the index."""
+        """The paths of an index that are separate repositories: git asks each for its state. Raises
+        ValueError if git cannot read the index."""
         if not may_have_links(index):
             return set()
         if (listed := self._ask(*LIST, index=index)) is None:
@@ -111,8 +109,8 @@ class IndexReader:
 
 
 def may_have_links(index: Path) -> bool:
-    """Whether an index may name a repository of its own: quickly told, since every program waits for it.
-    Raises OSError, and ValueError for a giant."""
+    """Whether an index may name a separate repository: a fast check, because every program waits for it.
+    Raises OSError, and ValueError for a huge index."""
     parts = (index, *index.parent.glob("sharedindex.*"))
     return any(_holds(part, LINK.to_bytes(4, "big")) for part in parts if part.is_file())
 
@@ -129,8 +127,8 @@ def _holds(file: Path, wanted: bytes) -> bool:
 
 
 def common_folders(root: Path) -> tuple[Path, ...]:
-    """The folders of git that a linked work tree or a submodule uses; none unless these name it, too: the
-    file ``.git`` may be anybody's."""
+    """The git folders that a linked work tree or a submodule uses; none unless they also name it: any user
+    may have written the file ``.git``."""
     with contextlib.suppress(OSError, ValueError):
         named = (root / ".git").read_text().removeprefix("gitdir:").strip()
         folder = Path(os.path.realpath(root / named))
@@ -149,7 +147,7 @@ def _setting(file: Path, name: str) -> str:
 
 
 def _git(*words: str, cwd: Path, more: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes | None:
-    """What git says, None if it fails."""
+    """The output of git, None if it fails."""
     usual = {"PATH": SYSTEM, "HOME": "/nonexistent", "LC_ALL": "C"}
     closed = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     if (program := shutil.which("git", path=SYSTEM)) is None:

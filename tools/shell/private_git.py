@@ -1,9 +1,8 @@
 """A private copy of the workspace's ``.git`` for one confined program, of which only data comes back.
 
-git outside runs what the settings of a repository name, and a program that uses git must write into ``.git``.
-So it writes into a copy, beside the real objects. After the program the index, HEAD, branches, tags and
-their logs are carried back, each by git's own lock and rename, all or none; the rest is left out. It knows
-files and git; it must not know boundaries or calls.
+git outside runs commands from the settings of a repository, and a program that uses git must write into
+``.git``. So it writes into a copy, beside the real objects. After the program, the index, HEAD, branches,
+tags and their logs are carried back, each by git's own lock and rename, all or none; the rest is dropped.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ from quoth.tools.text import excerpt, file_name
 PREFIX = "git-"
 COPIED = re.compile(r"refs|logs|info|rr-cache|sequencer|rebase-.*")  # of folders; the others are read-only
 SHARED = ("objects", "lfs")  # the real ones
-KEPT = {"HEAD", "packed-refs", "refs", "index"}  # what may not change outside meanwhile
+KEPT = {"HEAD", "packed-refs", "refs", "index"}  # files that may not change outside meanwhile
 MOST_FILES = 50_000
 MOST_BYTES = 512 << 20
-LOCK_SECONDS = 2.0  # an editor's git holds the index for a moment
+LOCK_SECONDS = 2.0  # an editor's git locks the index for a moment
 Signature = tuple[int, ...]
 
 
 class Unusable(Exception):
-    """Why a repository cannot be copied, or what is in the copy not be carried back: part of a sentence."""
+    """Why a repository cannot be copied, or its copy cannot be carried back: part of a sentence."""
 
 
 class PrivateGit:
@@ -48,10 +47,10 @@ class PrivateGit:
         self._git = git
         self._put_some = False
         new = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=state_dir()))
-        self._lock = _locked(new)  # until it is dropped: another process removes one without a lock
+        self._lock = _locked(new)  # until it is dropped: other processes remove copies without a lock
         self._folder = new.rename(new.with_name(new.name[1:]))
         self.copy = self._folder / "git"
-        self.real: dict[str, bool] = {}  # what is seen as it is, and whether it can be written
+        self.real: dict[str, bool] = {}  # real files that are shown, and whether they are writable
         try:
             self.copy.mkdir()
             self._before = self._copied()
@@ -68,7 +67,7 @@ class PrivateGit:
         os.close(self._lock)
 
     def _copied(self) -> dict[str, Signature]:
-        """Copy what a program may write; the signatures of the originals."""
+        """Copy the files that a program may write; returns the signatures of the originals."""
         for entry in os.scandir(self._git):
             if entry.is_dir(follow_symlinks=False):
                 (self.copy / entry.name).mkdir()
@@ -94,7 +93,7 @@ class PrivateGit:
     # After the program
 
     def carry(self) -> list[str]:
-        """Carry the data of the copy back; sentences about what was not."""
+        """Carry the data of the copy back; returns sentences about data that was dropped."""
         try:
             now = _signatures(self.copy, self.real)
             changed = {name for name in {**now, **self._written} if now.get(name) != self._written.get(name)}
@@ -114,10 +113,10 @@ class PrivateGit:
         except (Unusable, OSError, ValueError) as error:
             why = reason(error)
             if self._put_some:
-                return [f"Only a part of what the program did with git was kept: {why}. Run git fsck."]
+                return [f"Only a part of the program's changes by git was kept: {why}. Run git fsck."]
             return [
-                f"Nothing that the program did with git was kept: {why}. HEAD, branches and the index are as"
-                " before it; the files of the workspace are as it left them."
+                f"None of the program's changes by git was kept: {why}. HEAD, branches and the index are as"
+                " before; the files of the workspace are as the program left them."
             ]
         return _left_out({_whole(name) for name in changed - ours if not name.endswith(".lock")} - {"index"})
 
@@ -130,7 +129,7 @@ class PrivateGit:
                 " or run it outside"
             )
         if "HEAD" not in now or not (self.copy / "refs").is_dir() or (self.copy / "refs").is_symlink():
-            raise Unusable("the program took HEAD or all references away")
+            raise Unusable("the program removed HEAD or all references")
         for name in ours & now.keys():
             if name.startswith("logs/") or name == "index":
                 continue
@@ -138,10 +137,10 @@ class PrivateGit:
                 raise Unusable(f"{excerpt(file_name(name))} {why}")
 
     def _require_no_links(self, reader: IndexReader) -> None:
-        """git outside would do what the settings of a repository say that an index names."""
+        """Raise Unusable if an index names a repository: git outside would run commands from its settings."""
         if made := min(reader.links(self.copy / "index") - reader.links(self._index), default=""):
             raise Unusable(
-                f"the index names {excerpt(made)}, which is a repository of its own. Leave it out, as by"
+                f"the index names {excerpt(made)}, which is a separate repository. Exclude it, for example by"
                 " .gitignore, or add it outside"
             )
 
@@ -165,7 +164,7 @@ class PrivateGit:
             for name in sorted(names):
                 target = self._git / name
                 if any(parent.is_file() for parent in target.parents if parent.is_relative_to(self._git)):
-                    continue  # a branch a that makes room for a/b: its own lock serves
+                    continue  # branch a is removed to make room for a/b: its own lock is enough
                 target.parent.mkdir(parents=True, exist_ok=True)
                 lock = target.with_name(f"{target.name}.lock")
                 _take(lock, deadline)
@@ -182,14 +181,14 @@ class PrivateGit:
                     lock.unlink()
 
     def _put(self, ours: set[str], now: Mapping[str, Signature], locks: Mapping[str, Path]) -> None:
-        """The packed references first, so that none is missing meanwhile, and HEAD last."""
+        """Write the packed references first, so that none is missing meanwhile, and HEAD last."""
         self._put_some = True
         order = sorted(ours, key=lambda name: (name == "HEAD", name == "index", name))
         if "packed-refs" in ours & now.keys():
             locks["packed-refs"].replace(self._git / "packed-refs")
             order.remove("packed-refs")
         for name in order:
-            if name not in now:  # first, since a branch may have the name of a folder now
+            if name not in now:  # first, because a branch may now have the name of a folder
                 (self._git / name).unlink(missing_ok=True)
                 if name in locks:
                     locks[name].unlink(missing_ok=True)
@@ -221,7 +220,7 @@ def _require_usual(git: Path) -> None:
 
 
 def _copy(source: str, target: str) -> os.stat_result:
-    """Copy a regular file; what it was when it was read. There may be thousands: no Path, no buffer."""
+    """Copy a regular file; returns its status at that time. There may be thousands: no Path, no buffer."""
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         seen = os.fstat(reading)
@@ -238,7 +237,7 @@ def _copy(source: str, target: str) -> os.stat_result:
 
 
 def _files(folder: Path, without: Collection[str] = ()) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """What is below a folder and not a folder itself, by its name from there."""
+    """The entries below a folder that are not folders, with their relative names."""
     waiting, count = [(str(folder), "")], 0
     while waiting:
         place, prefix = waiting.pop()
@@ -265,13 +264,13 @@ def _signature(seen: os.stat_result) -> Signature:
 
 
 def _comes_back(name: str, now: Mapping[str, Signature]) -> bool:
-    """Whether a file comes back as it is by now; a link, a pipe or a giant does not."""
+    """Whether a file in its present form is carried back; a link, a pipe or a huge file is not."""
     usual = name not in now or (stat.S_ISREG(now[name][0]) and now[name][2] <= MOST_BYTES)
     return usual and is_data(name)
 
 
 def _whole(name: str) -> str:
-    """A name as it is told: of what is half-way, its folder."""
+    """A name for a message; for a file of a stopped operation, its folder."""
     first = name.partition("/")[0]
     return first if HALFWAY.fullmatch(first) else name
 
@@ -281,7 +280,7 @@ def _left_out(names: set[str]) -> list[str]:
         return []
     shown = ", ".join(f".git/{excerpt(file_name(name))}" for name in sorted(names)[:5])
     more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return [f"Only data comes back from .git; this was left out: {shown}{more}."]
+    return [f"Only data is kept from .git; this was dropped: {shown}{more}."]
 
 
 def _take(lock: Path, deadline: float) -> None:
@@ -291,7 +290,7 @@ def _take(lock: Path, deadline: float) -> None:
             return
         except FileExistsError:
             if time.monotonic() > deadline:
-                raise Unusable(f"git outside holds {lock.name}") from None
+                raise Unusable(f"git outside has locked {lock.name}") from None
             time.sleep(0.02)
 
 
@@ -315,7 +314,7 @@ def _clear() -> None:
 
 
 def _locked(folder: Path) -> int:
-    """The folder, open and locked. Raises OSError where another has the lock."""
+    """The folder, open and locked. Raises OSError if another process has the lock."""
     opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)

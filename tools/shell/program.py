@@ -1,7 +1,4 @@
-"""What the tool ``shell`` does: check what is to be run, run it inside the boundary, and tell how it ended.
-
-It knows the context of a call, boundaries and processes; it must not know rules, doors or models.
-"""
+"""The body of the tool ``shell``: checks the program, runs it inside the boundary, and reports its end."""
 
 from __future__ import annotations
 
@@ -29,22 +26,22 @@ from quoth.tools.shell.running import PIPE, STDOUT, CapturedOutput, Running
 from quoth.tools.shell.view import environment, homes, places
 from quoth.tools.text import escape, excerpt
 
-MAX_OUTPUT = 2_000_000  # bytes of it that are kept
-TOLD = 4_000  # characters of its end that are told of a program that did not finish
+MAX_OUTPUT = 2_000_000  # bytes of the output that are kept
+TOLD = 4_000  # characters from the end of the output that are shown of a program that did not finish
 PLAIN = {"TERM": "dumb", "NO_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
 OPERATORS = {"|", "||", "&&", ";", "&", ">", ">>", "<", "<<", "2>", "2>&1", "&>"}
 READ_ONLY = "Read-only file system"
-# What the output of a failed program looks like where the boundary was in its way, and what is told then.
+# Patterns in the output of a program that failed because of the boundary, and the message for each.
 NO_NETWORK = (
     "Could not resolve host|Temporary failure in name resolution|Name or service not known"
     "|Network is unreachable|EAI_AGAIN|ENOTFOUND|NameResolutionError"
 )
 TOLD_BY_OUTPUT = {
-    NO_NETWORK: "It had no network; :network True asks for it.",
-    f"{READ_ONLY}|EROFS": "Only the workspace and /tmp can be written here.",
+    NO_NETWORK: "It had no network; :network True requests it.",
+    f"{READ_ONLY}|EROFS": "Programs can write only in the workspace and /tmp.",
     "could not (write|lock) config file": "The settings of git are read-only here: change them outside.",
     "Please tell me who you are": (
-        "The home folder is not seen here; its owner may show a file of it in config.hy:"
+        "Programs do not see the home folder; its owner may show a file of it in config.hy:"
         ' (shell :readable ["~/.gitconfig"]).'
     ),
 }
@@ -54,8 +51,8 @@ TOLD_BY_OUTPUT = {
 
 
 def may_run(argv: Sequence[str], cwd: str, ctx: ToolContext) -> Verdict:
-    """The guard: a call that cannot be run is told so before anybody is asked, and a person is asked about
-    each one that nothing would confine. Raises ToolFailure."""
+    """The guard: a call that cannot run fails before a person is asked, and each program without a boundary
+    needs approval. Raises ToolFailure."""
     try:
         folder = ctx.workspace.resolve(cwd)
     except ToolError as error:
@@ -75,19 +72,19 @@ def may_run(argv: Sequence[str], cwd: str, ctx: ToolContext) -> Verdict:
             return Verdict("ask", reason, each_time=True)
         return ALLOW
     why = why_none().rstrip(".")
-    reason = f"nothing confines programs here, so that it may do whatever you may ({why})"
+    reason = f"no boundary confines it, so it can do everything that you can do ({why})"
     return Verdict("ask", reason, each_time=True)
 
 
 def why_open(root: Path, kind: Kind, unseen: Sequence[Path]) -> str:
-    """What a boundary of this kind cannot keep from a program: repositories, and files that are not to be
+    """What a boundary of this kind cannot protect from a program: repositories, and files that must not be
     read; "" for nothing."""
     if why := unguarded(root, copies=kind == "bubblewrap", boundary=kind.capitalize()):
-        return f"{why}, so that git outside may run what the program says"
+        return f"{why}, so git outside may run commands from the program"
     if unseen and (kind != "bubblewrap" or len(unseen) > MOST):
         cannot = f"at most {MOST} can be hidden"
         if kind != "bubblewrap":
-            cannot = f"{kind.capitalize()} hides no single file"
+            cannot = f"{kind.capitalize()} cannot hide single files"
         return f"the rules forbid reading {shown(root, unseen)}, and {cannot}"
     return ""
 
@@ -113,20 +110,20 @@ def _check_file(name: str, file: Path) -> None:
     if not file.exists():
         raise ToolError(f"There is no program {_quoted(name)} here.")
     if file.is_dir() or not os.access(file, os.X_OK):
-        what = "is a folder" if file.is_dir() else "cannot be executed: name the program that runs it first"
+        what = "is a folder" if file.is_dir() else "cannot be executed: put the program that runs it first"
         raise ToolError(f"{_quoted(name)} {what}.")
 
 
 def _instead(argv: Sequence[str]) -> str:
-    """What would be right in place of a program that there is not, with a blank before it."""
+    """A suggestion instead of a program that does not exist, with a leading space."""
     name = argv[0]
     if hint := instead("shell").get(name.split()[0]):
         line = f'["sh" "-c" {print_string(" ".join(argv))}]'
-        return f" It is a word of the shell: {hint.replace('LINE', line)}."
+        return f" It is a shell word: {hint.replace('LINE', line)}."
     if re.match(r"[A-Za-z_]\w*=", name):
-        return f' A variable is set by env: ["env" {" ".join(map(print_string, argv))}].'
+        return f' To set a variable, use env: ["env" {" ".join(map(print_string, argv))}].'
     if len(words := name.split()) > 1:
-        return f" Each word is an item of its own: [{' '.join(map(print_string, [*words, *argv[1:]]))}]."
+        return f" Each word is a separate item: [{' '.join(map(print_string, [*words, *argv[1:]]))}]."
     names = set(_programs())
     swapped = next((one for one in sorted(names) if sorted(one) == sorted(name)), None)  # as in gti for git
     return f" Did you mean {swapped}?" if swapped else did_you_mean(name, names)
@@ -156,8 +153,8 @@ def command_for(
     more: Mapping[str, Any],
     unseen: Sequence[Path] = (),
 ) -> Launch:
-    """How to start ``argv`` inside the boundary, or without one where there is none: a person was asked.
-    ``unseen`` are the files that the rules keep from being read."""
+    """How to start ``argv`` inside the boundary, or without it if none works: then a person has approved it.
+    ``unseen`` are the files that the rules forbid reading."""
     kept, hidden = workspace.loaded, (*workspace.protected, *unseen[:MOST])
     boundary = Boundary(workspace.root, folder, network=network, protected=kept, hidden=hidden, **more)
     kind = boundary_kind()
@@ -199,8 +196,8 @@ async def run(
     network: bool = False,
     ctx: ToolContext,
 ) -> dict[str, Any]:
-    """Run a program to its end: ``{"exit": 0, "output": "…"}``, with what it wrote to both streams in the
-    order in which it came. Raises ToolError and ToolFailure ``timeout``."""
+    """Run a program to its end: ``{"exit": 0, "output": "…"}``, with the output of both streams in the order
+    in which it came. Raises ToolError and ToolFailure ``timeout``."""
     folder, name = ctx.workspace.resolve(cwd), argv[0]
     check(argv, folder, cwd)
     unseen = await asyncio.to_thread(unread, ctx.workspace.root, ctx.may_read)
@@ -218,7 +215,7 @@ async def run(
             code = await program.communicate(take, stdin=stdin)
     except TimeoutError:
         said = plain(output.text)[-TOLD:].strip()
-        told = f" The end of its output:\n{said}" if said else " It had written nothing."
+        told = f" The end of its output:\n{said}" if said else " It had no output."
         raise ToolFailure(
             "timeout", f"{name} did not finish within {timeout:g} s, and was ended.{told}"
         ) from None
@@ -247,7 +244,7 @@ async def begin(
 ) -> dict[str, Any]:
     """Start a program in the background: ``{"id": "sleep-3f2a"}``. Raises ToolError."""
     if ctx.programs is None:
-        raise ToolError("Nothing can run in the background here.")
+        raise ToolError("This agent cannot run programs in the background.")
     programs = ctx.programs()
     if stdin is not None:
         raise ToolError("A program in the background has no input: leave :stdin out.")
@@ -263,7 +260,7 @@ async def begin(
 
 
 async def unseen_notes(unseen: Sequence[Path], ctx: ToolContext) -> list[str]:
-    """What programs do not see, by the rule that forbids reading it."""
+    """Sentences about the files that programs do not see, with the rule that forbids reading them."""
     by_rule: dict[str, list[Path]] = {}
     for place in sorted(unseen[:MOST]):
         by_rule.setdefault(await _rule(place, ctx), []).append(place)
@@ -282,12 +279,12 @@ async def _rule(place: Path, ctx: ToolContext) -> str:
 
 
 def exit_code(code: int) -> int:
-    """As a shell gives it: 128 and the number of the signal that ended it."""
+    """An exit code as in a shell: 128 plus the number of the signal that ended the program."""
     return 128 - code if code < 0 else code
 
 
 def notes(argv: Sequence[str], result: Mapping[str, Any], network: bool) -> Iterator[str]:
-    """What helps to understand a failure."""
+    """Hints that explain a failure."""
     code, output = result["exit"], result["output"]
     if not code:
         return
@@ -298,7 +295,7 @@ def notes(argv: Sequence[str], result: Mapping[str, Any], network: bool) -> Iter
     patterns = {word for word in argv[1:] if {*word} & {*"*?"} and word in output and missing}
     if (found := OPERATORS.intersection(argv[1:]) | patterns) and argv[0] not in ("find", "test", "["):
         word = excerpt(min(found))
-        yield f'No shell reads :argv: {word} was a word like any other. A shell is called as ["sh" "-c" "…"].'
+        yield f'No shell reads :argv: {word} was an ordinary argument. To use a shell: ["sh" "-c" "…"].'
     for pattern, said in TOLD_BY_OUTPUT.items():
         if re.search(pattern, output) and not (network and pattern == NO_NETWORK):
             yield said
@@ -315,7 +312,7 @@ def _signal(number: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Output as text for people and models: what a terminal would obey is visible as an escape."""
+    """Output as text for people and models: control characters of a terminal are visible as escapes."""
     text = text.replace("\r\n", "\n")
     if text.replace("\n", "").replace("\t", "").isprintable():
         return text
@@ -323,7 +320,7 @@ def plain(text: str) -> str:
 
 
 class OutputLines:
-    """Shows a person the output as it comes, by whole lines, without what looks like a secret."""
+    """Shows a person the output as it comes, by whole lines, without texts that look like a secret."""
 
     def __init__(self, show: Callable[[str], None] | None) -> None:
         self._show = show
@@ -339,7 +336,7 @@ class OutputLines:
             self._tell(lines + newline)
 
     def end(self) -> None:
-        """Show the rest, and that no more comes by an empty text."""
+        """Show the rest, and signal the end by an empty text."""
         if self._show is not None:
             if self._rest:
                 self._tell(self._rest)
@@ -356,4 +353,4 @@ class OutputLines:
             self._show(plain(redact(text)))
 
 
-MAX_LINE = 20_000  # bytes of one that are shown; of a key, too
+MAX_LINE = 20_000  # bytes of one line that are shown; also the limit for a key

@@ -1,7 +1,4 @@
-"""Runs one program under a keeper (tools/shell/keeper.py), so that all it has started ends with it.
-
-It knows processes and pipes; it must not know boundaries, tools or events.
-"""
+"""Runs one program under a keeper (tools/shell/keeper.py), so that all its descendants end with it."""
 
 from __future__ import annotations
 
@@ -20,14 +17,12 @@ from typing import Any, Self
 from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.file_lock import hold, is_held, lock_path
 
-# Which processes run a program of a tool just now: each holds a lock with its process id meanwhile.
-#
-# So quoth knows that such a program has started it, directly or indirectly, whatever became of the
-# environment. It knows processes and locks; it must not know tools.
+# The processes that now run a program of a tool: each has a lock with its process id meanwhile. With it quoth
+# notices that such a program has started it, directly or indirectly, even without the environment variable.
 
 
 class AtWork:
-    """The lock of this process, held while at least one program runs."""
+    """The lock of this process, kept while at least one program runs."""
 
     def __init__(self) -> None:
         self._programs = 0
@@ -36,7 +31,7 @@ class AtWork:
 
     @contextlib.contextmanager
     def program(self) -> Iterator[None]:
-        """Hold the lock while a program is started and runs. Raises UsageError where it cannot be taken."""
+        """Keep the lock while a program starts and runs. Raises UsageError if it cannot be taken."""
         self._begin()
         try:
             yield
@@ -46,7 +41,7 @@ class AtWork:
     def _begin(self) -> None:
         with self._turn:
             if not self._programs:
-                with contextlib.suppress(BusyError):  # then it is held, which is all that is asked of it
+                with contextlib.suppress(BusyError):  # then it is locked, which is enough
                     self._lock.enter_context(hold(_name(os.getpid())))
             self._programs += 1
 
@@ -63,8 +58,8 @@ AT_WORK = AtWork()
 
 
 def is_started_by_program() -> bool:
-    """Whether an ancestor of this process runs a program of a tool. Raises UsageError where no lock can be
-    read, since then nobody can tell."""
+    """Whether an ancestor of this process runs a program of a tool. Raises UsageError if the locks cannot be
+    read, because then this is not known."""
     try:
         return any(is_held(_name(pid)) for pid in _ancestors())
     except OSError as error:
@@ -100,7 +95,7 @@ def _parent(pid: int) -> int:
 
 
 def _parents() -> dict[int, int]:
-    """The parent of each process, where there is no /proc (macOS: not tried)."""
+    """The parent of each process, without /proc (untested on macOS)."""
     import subprocess
 
     try:
@@ -115,12 +110,12 @@ def _parents() -> dict[int, int]:
 KEEPER = str(Path(__file__).with_name("keeper.py"))
 PIPE, DEVNULL, STDOUT = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL, asyncio.subprocess.STDOUT
 CHUNK = 65536
-MOMENT = 2  # seconds in which what was killed lets go of its pipes
+MOMENT = 2  # seconds for a killed program to release its pipes
 Take = Callable[[bytes], object]
 
 
 class Running:
-    """A program that was started. Whoever has one calls ``put_away``, however the program ended."""
+    """A started program. Its owner must call ``put_away``, even if the program failed."""
 
     def __init__(
         self,
@@ -132,7 +127,7 @@ class Running:
         self.process = process
         self._let_go = let_go
         self._at_work = at_work  # until it is put away
-        self._report = report  # what the keeper tells; None without one
+        self._report = report  # the keeper's report; None without a keeper
         self._code: int | None = None
 
     @classmethod
@@ -149,11 +144,10 @@ class Running:
         kept: bool = True,
         let_go: Callable[[], object] = lambda: None,
     ) -> Self:
-        """Start ``argv``. What it leaves behind ends with it if it runs ``alone``, else once ``ended`` is
-        called. A program that sees to that itself, as bwrap does, need not be ``kept``: to start the keeper
-        takes longer than all the rest. ``let_go`` is called before it is killed. Meanwhile quoth takes no
-        decision from what it starts. Raises OSError, ValueError and UsageError if that is not
-        possible."""
+        """Start ``argv``. Its remaining descendants end with it if it runs ``alone``, otherwise once
+        ``ended`` is called. A program that ends its descendants itself, such as bwrap, need not be ``kept``:
+        starting the keeper takes longer than everything else. ``let_go`` is called before it is killed. While
+        it runs, quoth accepts no decision from its descendants. Raises OSError, ValueError and UsageError."""
         with contextlib.ExitStack() as at_work:
             at_work.enter_context(AT_WORK.program())
             report, told = (None, None) if not kept else os.pipe()
@@ -182,14 +176,14 @@ class Running:
             finally:
                 if told is not None:
                     os.close(told)
-            if cancelled:  # asyncio, cancelled while it starts a process, loses what it has opened
+            if cancelled:  # asyncio leaks its open files if it is cancelled while it starts a process
                 await running.put_away()
                 raise asyncio.CancelledError
             return running
 
     async def communicate(self, out: Take, err: Take | None = None, stdin: str | None = None) -> int:
-        """Feed it ``stdin``, give all that it writes to ``out`` and ``err``, piece by piece, and return its
-        exit code as ``ended`` does."""
+        """Write ``stdin`` to it, give its output to ``out`` and ``err``, piece by piece, and return its exit
+        code like ``ended``."""
         streams = [(self.process.stdout, out), (self.process.stderr, err)]
         feeding = None if stdin is None else asyncio.create_task(self._feed(stdin))
         try:
@@ -209,7 +203,7 @@ class Running:
             how, _, number = os.read(self._report, 100).decode().partition(" ")
             if how == "errno":
                 raise OSError(int(number), os.strerror(int(number)))
-            self._code = int(number or -signal.SIGKILL)  # without a number somebody has killed the keeper
+            self._code = int(number or -signal.SIGKILL)  # without a number, the keeper was killed
         return self._code
 
     def stop(self) -> None:
@@ -219,11 +213,11 @@ class Running:
             self._tell(signal.SIGTERM)
         elif self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                # And bwrap's child, which first waits for it, for ever: it is of its group until it mounts.
+                # And bwrap's child, which would wait for bwrap for ever: it is in its group until it mounts.
                 os.killpg(self.process.pid, signal.SIGKILL)
 
     async def put_away(self) -> None:
-        """Kill everything that is left, and wait for the keeper even if this task is cancelled."""
+        """Kill everything that is left, and wait for the keeper, even if this task is cancelled."""
         with self._at_work:
             await self._put_away()
 
@@ -248,7 +242,7 @@ class Running:
     def _tell(self, what: signal.Signals) -> None:
         if self.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):  # it has ended
-                os.kill(self.process.pid, what)  # Popen's own way would take the exit code from asyncio
+                os.kill(self.process.pid, what)  # Popen's own method would take the exit code from asyncio
 
     async def _feed(self, text: str) -> None:
         """Write its standard input, as much as it reads, and close that."""
@@ -261,8 +255,8 @@ class Running:
 
 
 async def _settled(task: asyncio.Future[Any], seconds: float = math.inf) -> bool:
-    """Wait until something is done, whatever it comes to, or so long; whether this task was cancelled
-    meanwhile, which it may be at every turn of the loop."""
+    """Wait until ``task`` is done, successful or not, at most ``seconds``; returns whether this task was
+    cancelled meanwhile, which is possible at every turn of the loop."""
     cancelled, deadline = False, time.monotonic() + seconds
     while not task.done() and (left := deadline - time.monotonic()) > 0:
         try:
@@ -273,8 +267,8 @@ async def _settled(task: asyncio.Future[Any], seconds: float = math.inf) -> bool
 
 
 class CapturedOutput:
-    """What a program has written: at most ``most`` bytes, the first half of them from its beginning and the
-    second from its end, for the middle of a long output matters least."""
+    """The output of a program: at most ``most`` bytes, half from its beginning and half from its end, because
+    the middle of a long output matters least."""
 
     def __init__(self, most: int) -> None:
         self._half = most // 2

@@ -1,8 +1,8 @@
 """A boundary on macOS: the profile for ``sandbox-exec``, as text, and the command. It starts nothing itself.
 
-Nobody has run it on a Mac yet, so it is used only where it is chosen. Of two rules for one place the last one
-counts. The kernel compares the real path of a file, so each place is written as the kernel spells it; places
-are parameters of the profile and are never quoted into it.
+It has not been tested on a Mac yet, so it is used only if it is chosen. Of two rules for one place the last
+one counts. The kernel compares the real path of a file, so each place is written as the kernel spells it;
+places are parameters of the profile and are never quoted into it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quoth.tools.shell.view import LIMITED, Access, Boundary, Launch, environmen
 
 PROGRAM = "/usr/bin/sandbox-exec"
 GIT = (".git/hooks", ".git/config")  # git outside runs what these name
-# What doctor says of it.
+# The message of doctor about it.
 NOT_PROMISED = (
     "it does not bound memory or the number of processes; a hidden file can be read by another name (a hard"
     " link), and its name is seen; a program that starts a session of its own may outlive the call"
@@ -91,10 +91,10 @@ def profile(boundary: Boundary, scratch: Path) -> tuple[str, Mapping[str, str]]:
         lines += [f"({rule} (subpath {param(place)}))" for rule in RULES[access]]
     lines.append(f"(allow network* (subpath {param(scratch)}))")  # sockets of its own
     shown = [place for place, access in found if access not in (Access.COVERED, Access.HIDDEN)]
-    for folder in _above((*shown, scratch)):  # the way to a place is looked up through those around it
+    for folder in _above((*shown, scratch)):  # the lookup of a place needs its parent folders
         lines.append(f"(allow file-read-metadata (literal {param(folder)}))")
     kept = [place for place, access in found if access in (Access.PROTECTED, Access.HIDDEN)]
-    for folder in _above(kept):  # renamed, what it holds would be at a place that no rule names
+    for folder in _above(kept):  # after a rename, its content would be at a place that no rule names
         lines.append(f"(deny file-write-unlink (literal {param(folder)}))")
     return "\n".join(lines), {name: value for value, name in named.items()}
 
@@ -104,8 +104,8 @@ def _above(found: Sequence[Path]) -> list[Path]:
 
 
 def canonical(place: Path) -> Path:
-    """A place as the kernel spells it: where names have no case, ``realpath`` leaves them as they were typed.
-    One that cannot be opened keeps its own name in the folder that holds it."""
+    """A place as the kernel spells it: if names have no case, ``realpath`` leaves them as they were typed. A
+    place that cannot be opened keeps its own name in its parent folder."""
     if not hasattr(fcntl, "F_GETPATH") or place == place.parent:
         return place
     try:

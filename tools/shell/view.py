@@ -1,7 +1,5 @@
-"""What a confined program may see, write and use, said once for every kind of boundary; also the limits that
-setrlimit bounds, set by a shell just before the program starts, since a shell starts in a millisecond.
-
-It reads the file system and the environment; it knows no kernel interface and starts nothing.
+"""The files, variables and resources that a confined program may use, for every kind of boundary. The limits
+of setrlimit are set by a shell just before the program starts, because a shell starts in a millisecond.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Boundary:
-    """What one program may do. Paths need not exist; what is named here is seen as it is on this machine."""
+    """The permissions of one program. Paths need not exist; the files named here are the real ones."""
 
     root: Path  # the workspace, writable
     cwd: Path
@@ -33,7 +31,7 @@ class Boundary:
     writable: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()  # seen but not written, also where the workspace is writable
     hidden: tuple[Path, ...] = ()  # not seen, also where the workspace is readable
-    variables: tuple[str, ...] = ()  # names of the environment that are passed beside the usual ones
+    variables: tuple[str, ...] = ()  # names of environment variables that are passed besides the usual ones
     memory: int = 2 * GIB
     processes: int = 256
     open_files: int = 1024
@@ -49,15 +47,15 @@ class Launch:
     argv: tuple[str, ...]
     env: Mapping[str, str]
     pass_fds: tuple[int, ...] = ()
-    let_go: Callable[[], object] = lambda: None  # before it is killed: what has not begun then never will
+    let_go: Callable[[], object] = lambda: None  # called before a kill: nothing starts after it
     close: Callable[[], object] = lambda: None
-    finish: Callable[[], list[str]] = list  # once it has ended, before close: what a person should know
-    git_read_only: str = ""  # why it cannot write git's folder, where that is so
-    ends_all: bool = False  # whether all that the program starts ends with it, and with whoever started it
+    finish: Callable[[], list[str]] = list  # after its end, before close: messages for a person
+    git_read_only: str = ""  # why it cannot write git's folder, if it cannot
+    ends_all: bool = False  # whether its descendants end with it, and it ends with its parent
 
 
 class Access(IntEnum):
-    """What a place is inside. Of two rules for one place the greater wins, of nested ones the inner."""
+    """The access to a place inside. Of two rules for one place the greater wins, of nested ones the inner."""
 
     COVERED = 1  # empty, and written to a scratch file system
     READ = 2
@@ -66,7 +64,7 @@ class Access(IntEnum):
     HIDDEN = 5
 
 
-# Covered: the homes, what other programs put down for a while, their sockets, and other disks; also of macOS.
+# Covered: home folders, temporary files and sockets of other programs, and other disks; also of macOS.
 HOMES = ("/home", "/root", "/Users", "/var/root")
 SCRATCH = ("/tmp", "/var/tmp")  # noqa: S108
 COVERED = (*SCRATCH, "/run", "/mnt", "/media", "/var/folders", "/var/run", "/Volumes")
@@ -112,7 +110,8 @@ USUAL = frozenset(
 
 
 def environment(boundary: Boundary, given: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The variables that are passed: the usual ones and those named. A key in another one stays out."""
+    """The variables that are passed: the usual ones and the named ones. Keys in other variables stay
+    outside."""
     named = {
         name: value
         for name, value in given.items()
@@ -132,15 +131,15 @@ def homes() -> Iterator[Path]:
 
 
 def places(boundary: Boundary) -> list[tuple[Path, Access]]:
-    """Each place that differs from what is around it, as its real path, outer ones first; the system is
-    read-only. Raises ToolError for a workspace around the home folder: everything there would be seen."""
+    """Each place whose access differs from its surroundings, as its real path, outer places first; the system
+    is read-only. Raises ToolError for a workspace around the home folder: everything there would be seen."""
     root = real(boundary.root)
     mine = {real(home) for home in (*map(Path, HOMES), *homes())} - {Path("/")}
     covered = mine | {place for place in map(real, map(Path, COVERED)) if not idle(place)}
     if held := next((home for home in mine if home.is_relative_to(root)), None):
         raise ToolError(
-            f"The workspace {root} holds {held}, whose files a program must not see: start in the folder of"
-            " a project."
+            f"The workspace {root} contains {held}, whose files a program must not see: start in a"
+            " project's folder."
         )
     found = {place: Access.COVERED for place in covered if place.exists()}
 
@@ -168,41 +167,41 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
         outer = around(place, kept)
         shown = (
             access == Access.PROTECTED and outer != Access.WRITE
-        )  # by a link that leads out of the workspace
+        )  # through a link that leads outside the workspace
         if access != outer and (access, outer) != (Access.HIDDEN, Access.COVERED) and not shown:
             kept[place] = access
     return list(kept.items())
 
 
 def around(place: Path, known: Mapping[Path, Access]) -> Access:
-    """What the nearest of the known places around this one is; the system is read-only."""
+    """The access of the nearest known place around this one; the system is read-only."""
     return next((known[outer] for outer in place.parents if outer in known), Access.READ)
 
 
 @functools.cache
 def secrets() -> tuple[Path, ...]:
-    """What the system keeps from ordinary users, as far as this one may read it."""
+    """Files that the system hides from ordinary users, if this user may read them."""
     named = map(real, (*map(Path, SECRETS), *Path("/etc/ssh").glob("*_key")))
     return tuple(place for place in named if os.access(place, os.R_OK) and not idle(place))
 
 
 def idle(place: Path) -> bool:
-    """Whether nothing need cover a place: it is not there, or an empty folder, and not for scratch."""
+    """Whether a place need not be covered: it is missing or an empty folder, and not for scratch."""
     if place.is_dir():
         return str(place) not in SCRATCH and not any(place.iterdir())
     return not place.exists()
 
 
 def running(root: Path) -> Iterator[Path]:
-    """The environment that quoth itself runs from, if it lies in the workspace: its code stays as it is."""
+    """The Python environment of quoth itself, if it is in the workspace: its code must not change."""
     if real(Path(sys.prefix)).is_relative_to(root):
         yield Path(sys.prefix)
 
 
 @functools.cache
 def programs(path: str, *more: str) -> tuple[Path, ...]:
-    """The folders below home that the programs of PATH need, and this Python: of ``more``, the first two are
-    Python's, the others homes."""
+    """The folders below home that the programs of PATH and this Python need. In ``more``, the first two are
+    Python's, the others are homes."""
     python, homes = more[:2], [Path(home) for home in more[2:]]
     found = [real(Path(folder)) for folder in (*python, *path.split(os.pathsep)) if folder.startswith("/")]
     for folder in tuple(found):
@@ -218,8 +217,8 @@ def real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-TIED = "tied"  # descriptor 9 can be written until the one that asked for the program wants it dead
-# -u is bash's word for processes, -p dash's; a user namespace counts its processes from nought.
+TIED = "tied"  # descriptor 9 is writable until the parent of the program wants it dead
+# bash limits processes with -u, dash with -p; a user namespace counts its processes from zero.
 SCRIPT = (
     "ulimit -c 0; ulimit -n $1; ulimit -f $2; ulimit -t $3; ulimit -d $4;"
     " if [ $5 -gt 0 ]; then ulimit -u $5 2>/dev/null || ulimit -p $5; fi;"
@@ -229,8 +228,8 @@ LIMITED = ("/bin/sh", "-c", SCRIPT, "limits")
 
 
 def limit_words(boundary: Boundary, processes: bool = True, tied: bool = False) -> tuple[str, ...]:
-    """What SCRIPT takes: open files, blocks of 512 bytes, seconds, kilobytes, processes (0 for no limit), and
-    whether it is TIED to the one that asked for it."""
+    """The arguments of SCRIPT: open files, blocks of 512 bytes, seconds, kilobytes, processes (0: unlimited),
+    and whether the program is TIED to its parent."""
     return (
         str(boundary.open_files),
         str(boundary.file_size // 512),

@@ -97,8 +97,8 @@ def test_they_run_inside_the_boundary_unless_the_user_says_otherwise(
     monkeypatch.setattr(boundary, "why_none", lambda: "There is no bwrap.")
     (message,) = told(place, WRITE.format("b.txt", "b"))
     assert message == (
-        f"After the write: touch {outside}: it was not run, as nothing confines programs here"
-        " (There is no bwrap); :confined False in config.hy runs it all the same."
+        f"After the write: touch {outside}: it was not run, because no boundary works here"
+        " (There is no bwrap); :confined False in config.hy runs it anyway."
     )
     assert not outside.exists()
     hooks(touch.format(" :confined False"))
@@ -123,8 +123,8 @@ def test_they_are_refused_where_git_outside_could_run_what_they_say(tmp_path: Pa
     (place / ".git").symlink_to("store")
     (message,) = told(place, WRITE.format("a.txt", "a"))
     assert message == (
-        "After the write: touch it-ran: it was not run, as .git is a link, which cannot be protected, so that"
-        " git outside may run what the program says; :confined False in config.hy runs it all the same."
+        "After the write: touch it-ran: it was not run, because .git is a link, which cannot be protected, so"
+        " git outside may run commands from the program; :confined False in config.hy runs it anyway."
     )
     assert not (place / "it-ran").exists()
 
@@ -132,7 +132,7 @@ def test_they_are_refused_where_git_outside_could_run_what_they_say(tmp_path: Pa
 def test_what_they_write_that_others_obey_is_named(tmp_path: Path) -> None:
     hooks('(after "*.txt" ["touch" ".envrc"])')
     (message,) = told(files(tmp_path / "home", {"x": ""}), WRITE.format("a.txt", "a"))
-    assert "After the write: touch .envrc: Other programs obey what it wrote: .envrc." in message
+    assert "After the write: touch .envrc: It wrote files that other programs obey: .envrc." in message
 
 
 def test_one_that_fails_is_told_and_the_write_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

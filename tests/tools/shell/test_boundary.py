@@ -147,7 +147,7 @@ def test_a_git_folder_that_cannot_be_copied_is_read_only(shop: Path) -> None:
 
 def test_a_link_put_in_place_of_a_folder_is_not_followed(shop: Path, tmp_path: Path) -> None:
     (shop / ".git").symlink_to(tmp_path)
-    with pytest.raises(ToolError, match="replaced while a program was to be started"):
+    with pytest.raises(ToolError, match="replaced while a program was starting"):
         held(shop / ".git", opened := [])
     for number in opened:
         os.close(number)
@@ -261,9 +261,9 @@ def test_nothing_starts_once_the_one_that_asked_for_it_is_gone(shop: Path) -> No
         ("", "bubblewrap", ""),
         ("bubblewrap", "bubblewrap", ""),
         ("landlock", "landlock", ""),
-        ("none", "", "QUOTH_BOUNDARY says that there is none."),
-        ("docker", "", "QUOTH_BOUNDARY is 'docker': it may be bubblewrap, landlock, seatbelt or none."),
-        ("seatbelt", "", "Seatbelt confines programs on macOS only."),
+        ("none", "", "QUOTH_BOUNDARY is none."),
+        ("docker", "", "QUOTH_BOUNDARY is 'docker': it must be bubblewrap, landlock, seatbelt or none."),
+        ("seatbelt", "", "Seatbelt works only on macOS."),
     ],
 )
 def test_the_environment_chooses_among_what_works(
@@ -293,7 +293,7 @@ def test_what_does_not_work_is_not_chosen(tmp_path: Path, monkeypatch: pytest.Mo
     assert boundary_kind() == ""
     assert why_none() == (
         "Bubblewrap does not work here (bwrap: No permissions to create new namespace), and Landlock does not"
-        f" work here ({install_extra('landlock')} brings it)."
+        f" work here (to install it: {install_extra('landlock')})."
     )
     module._bwrap.cache_clear()
     monkeypatch.setenv("QUOTH_BOUNDARY", "bubblewrap")
@@ -313,7 +313,7 @@ def test_no_program_of_the_workspace_builds_the_boundary(shop: Path, monkeypatch
 
 def test_the_home_folder_is_no_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    sentence = f"The workspace {tmp_path} holds {tmp_path}, whose files a program must not see"
+    sentence = f"The workspace {tmp_path} contains {tmp_path}, whose files a program must not see"
     with pytest.raises(ToolError, match=sentence):
         confined(["true"], Boundary(tmp_path, tmp_path), "bubblewrap")
 

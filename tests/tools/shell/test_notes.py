@@ -9,10 +9,10 @@ from sentences import WAS_ENDED_BY
 
 from quoth.tools.shell.program import exit_code, notes
 
-NO_SHELL = 'No shell reads :argv: {} was a word like any other. A shell is called as ["sh" "-c" "…"].'
+NO_SHELL = 'No shell reads :argv: {} was an ordinary argument. To use a shell: ["sh" "-c" "…"].'
 MEMORY = "It may have used more memory than it is given."
-WRITTEN = "Only the workspace and /tmp can be written here."
-NETWORK = "It had no network; :network True asks for it."
+WRITTEN = "Programs can write only in the workspace and /tmp."
+NETWORK = "It had no network; :network True requests it."
 
 
 def told(argv: str, code: int = 1, output: str = "", network: bool = False) -> list[str]:

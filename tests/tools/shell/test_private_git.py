@@ -23,7 +23,7 @@ from quoth.tools.storage.paths import state_dir
 
 COMMIT = "git -c user.name=ann -c user.email=ann@example.org commit -q"
 INCOMPLETE = "git refuses a name in the index, or the index is incomplete"
-NOT_KEPT = "Nothing that the program did with git was kept: "
+NOT_KEPT = "None of the program's changes by git was kept: "
 NO_LIST = "is not a list of references"
 CHANGED = "HEAD, a branch or the index was changed outside meanwhile"
 
@@ -72,7 +72,7 @@ def test_a_commit_comes_back_and_settings_do_not(place: Place) -> None:
         place,
         f"echo x > a.txt; git add a.txt; {COMMIT} -m second; echo ../x > .git/commondir; cd .git; ln -s / x",
     )
-    assert said == "Only data comes back from .git; this was left out: .git/commondir, .git/x."
+    assert said == "Only data is kept from .git; this was dropped: .git/commondir, .git/x."
     assert place.sh("git log --format=%s; git status --porcelain") == "second\nfirst\n"
     assert not (place.shop / ".git/commondir").exists()
 
@@ -143,7 +143,7 @@ def test_a_lock_of_git_outside_is_waited_for(place: Place) -> None:
 
     assert runs(place, f"echo x > a.txt; wait; git add a.txt; {COMMIT} -m two", meanwhile) == ""
     said = runs(place, f"echo y > a.txt; wait; git add a.txt; {COMMIT} -m three", lock.touch)
-    assert said.startswith(f"{NOT_KEPT}git outside holds index.lock.")
+    assert said.startswith(f"{NOT_KEPT}git outside has locked index.lock.")
     lock.unlink()
     assert place.sh("git log --format=%s; find .git -name '*.lock'") == "two\nfirst\n"
 
@@ -181,8 +181,8 @@ def test_nothing_came_back_where_quoth_was_killed(place: Place) -> None:
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        ("rm .git/HEAD", "the program took HEAD or all references away"),
-        ("rm -rf .git/refs; ln -s /etc .git/refs", "the program took HEAD or all references away"),
+        ("rm .git/HEAD", "the program removed HEAD or all references"),
+        ("rm -rf .git/refs; ln -s /etc .git/refs", "the program removed HEAD or all references"),
         ("echo 'ref: refs/../config' > .git/HEAD", "HEAD is not a reference"),
         ("echo 'ref: config' > .git/refs/heads/master", "refs/heads/master is not a reference"),
         ("echo $(git rev-parse HEAD) x > .git/refs/heads/master", "refs/heads/master is not a reference"),
@@ -236,10 +236,10 @@ def test_a_giant_is_left_out(place: Place, monkeypatch: pytest.MonkeyPatch, size
     monkeypatch.setattr("quoth.tools.shell.private_git.MOST_BYTES", 100_000)
     said = runs(place, f"yes | tr -d '\\n' | head -c {size} > .git/COMMIT_EDITMSG")
     assert ((place.shop / ".git/COMMIT_EDITMSG").stat().st_size == size) == kept
-    assert ("this was left out: .git/COMMIT_EDITMSG." in said) != kept
+    assert ("this was dropped: .git/COMMIT_EDITMSG." in said) != kept
 
 
-ALL_BUT = "Only data comes back from .git; this was left out: "
+ALL_BUT = "Only data is kept from .git; this was dropped: "
 
 
 @pytest.mark.parametrize(
@@ -259,13 +259,13 @@ def test_what_was_left_out_is_named(place: Place, names: str, told: str | None) 
 
 LIB = "git -c protocol.file.allow=always submodule add -q ../library lib; git commit -qm lib;"
 LINKED = f"git init -q inner; cd inner; {COMMIT} --allow-empty -m x; cd ..; git add inner"
-LEFT = "Leave it out, as by .gitignore, or add it outside"
+LEFT = "Exclude it, for example by .gitignore, or add it outside"
 
 
 def test_a_repository_that_a_program_adds_to_the_index_takes_all_with_it(place: Place) -> None:
     before = heads(place)
     said = runs(place, f"git tag t; {LINKED} 2>&1")
-    assert f"{NOT_KEPT}the index names inner, which is a repository of its own. {LEFT}." in said
+    assert f"{NOT_KEPT}the index names inner, which is a separate repository. {LEFT}." in said
     assert heads(place) == before
 
 
@@ -303,12 +303,12 @@ def test_no_repository_is_made_in_the_folder_of_a_submodule(place: Place, change
 
 READ_ONLY = {
     # how the workspace is made beside the repository: what is said where git would write
-    "git worktree add -q ../tree": ("tree", "Git's folder lies outside of the workspace, and is read-only"),
+    "git worktree add -q ../tree": ("tree", "Git's folder is outside the workspace, and is read-only"),
     "git -c protocol.file.allow=always submodule add -q ../library lib": (
         "shop/lib",
-        "Git's folder lies outside of the workspace, and is read-only",
+        "Git's folder is outside the workspace, and is read-only",
     ),
-    "true": ("shop/src", "The repository is that of {base}/shop, a folder above the workspace, and"),
+    "true": ("shop/src", "The repository is in {base}/shop, a folder above the workspace, and"),
     "mkdir .git/reftable": (
         "shop",
         "Git's folder is not copied, because it keeps its branches in a reftable",
@@ -379,7 +379,7 @@ def test_a_program_in_the_background_says_what_was_left_out(place: Place) -> Non
         said = made.call(f'(process :id "{id}" :operation "wait")').value
     assert said == {
         "exit": 0,
-        "output": "\nquoth: Only data comes back from .git; this was left out: .git/commondir.\n",
+        "output": "\nquoth: Only data is kept from .git; this was dropped: .git/commondir.\n",
     }
     assert place.sh("git tag") == "t\n"
 
@@ -459,7 +459,7 @@ def test_a_day_with_the_rules_that_quoth_prints(place: Place, monkeypatch: pytes
     [
         (
             "true",
-            "Landlock cannot protect the repository .git, so that git outside may run what the program says",
+            "Landlock cannot protect the repository .git, so git outside may run commands from the program",
         ),
         ("mkdir plain; git clone -q . lib; rm -rf .git", "Landlock cannot protect the repository lib/.git"),
         ("rm -rf .git", ""),
@@ -488,8 +488,8 @@ def test_a_workspace_that_is_a_bare_repository_asks(place: Place, tmp_path: Path
 def test_what_others_obey_is_named(place: Place) -> None:
     script = "mkdir -p a/.vscode docs/objects docs/refs; touch a/.vscode/tasks.json .envrc docs/HEAD b.py"
     assert runs(place, script) == (
-        "Other programs obey what it wrote: docs (a git repository), .envrc, a/.vscode/tasks.json."
-        " Look at that before they do."
+        "It wrote files that other programs obey: docs (a git repository), .envrc, a/.vscode/tasks.json."
+        " Review them before these run."
     )
 
 

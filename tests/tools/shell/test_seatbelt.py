@@ -178,7 +178,10 @@ def test_on_a_mac_nothing_is_confined_unless_it_is_chosen(
     for wish in ("", "bubblewrap", "landlock"):
         monkeypatch.setenv("QUOTH_BOUNDARY", wish)
         assert boundary_kind() == ""
-        assert why_none() == "No boundary for programs is proven on macOS yet: --boundary seatbelt tries one."
+        assert (
+            why_none()
+            == "No boundary for programs has been tested on macOS yet: --boundary seatbelt tries one."
+        )
 
 
 @pytest.mark.usefixtures("mac")

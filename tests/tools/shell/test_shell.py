@@ -77,15 +77,15 @@ ENDS: dict[str, tuple[str, dict[str, Any], str]] = {
     sh("kill -TERM $$"): ({"exit": 143, "output": ""}, f"sh {WAS_ENDED_BY} SIGTERM."),
     '(shell :argv ["cat" "|" "wc"])': (
         {"exit": 1, "output": "cat: '|': No such file or directory\ncat: wc: No such file or directory\n"},
-        'No shell reads :argv: | was a word like any other. A shell is called as ["sh" "-c" "…"].',
+        'No shell reads :argv: | was an ordinary argument. To use a shell: ["sh" "-c" "…"].',
     ),
     '(shell :argv ["ls" "*.py"])': (
         {"exit": 2, "output": "ls: cannot access '*.py': No such file or directory\n"},
-        'No shell reads :argv: *.py was a word like any other. A shell is called as ["sh" "-c" "…"].',
+        'No shell reads :argv: *.py was an ordinary argument. To use a shell: ["sh" "-c" "…"].',
     ),
     sh("echo 'Could not resolve host: example.org'; exit 6"): (
         {"exit": 6, "output": "Could not resolve host: example.org\n"},
-        "It had no network; :network True asks for it.",
+        "It had no network; :network True requests it.",
     ),
 }  # fmt: skip
 
@@ -107,20 +107,20 @@ MISTAKES = {
     '(shell :argv [" "])': NO_PROGRAM,
     '(shell :argv ["gti" "log"])': 'There is no program "gti" here. Did you mean git?',
     '(shell :argv ["git status"])': (
-        'There is no program "git status" here. Each word is an item of its own: ["git" "status"].'
+        'There is no program "git status" here. Each word is a separate item: ["git" "status"].'
     ),
     '(shell :argv ["cd" "src"])': (
-        'There is no program "cd" here. It is a word of the shell: name the folder by :cwd.'
+        'There is no program "cd" here. It is a shell word: name the folder by :cwd.'
     ),
     '(shell :argv ["export" "A=1"])': (
-        'There is no program "export" here. It is a word of the shell: a shell knows it,'
+        'There is no program "export" here. It is a shell word: a shell knows it,'
         ' ["sh" "-c" "export A=1"].'
     ),
     '(shell :argv ["A=1" "ls"])': (
-        'There is no program "A=1" here. A variable is set by env: ["env" "A=1" "ls"].'
+        'There is no program "A=1" here. To set a variable, use env: ["env" "A=1" "ls"].'
     ),
     '(shell :argv ["./nothing"])': 'There is no program "./nothing" here.',
-    '(shell :argv ["./notes.txt"])': '"./notes.txt" cannot be executed: name the program that runs it first.',
+    '(shell :argv ["./notes.txt"])': '"./notes.txt" cannot be executed: put the program that runs it first.',
     '(shell :argv ["./src"])': '"./src" is a folder.',
     '(shell :argv ["ls" "a\\0b"])': "An item of :argv cannot contain a NUL character.",
     '(shell :argv ["ls"] :cwd "none")': "There is no folder none to run ls in.",
@@ -129,10 +129,10 @@ MISTAKES = {
     '(shell :argv "git log")': 'shell: :argv should be list of str, not "git log" (write ["git" "log"]).',
     '(shell :argv "it\'s")': 'shell: :argv should be list of str, not "it\'s" (write ["it\'s"]).',
     '(process :id "none")': (
-        'No program "none" runs in the background. There is none: those of a session end with it.'
+        'No program "none" runs in the background. There is none: they end with their session.'
     ),
     '(process :id "read-file")': (
-        'No program "read-file" runs in the background. There is none: those of a session end with it.'
+        'No program "read-file" runs in the background. There is none: they end with their session.'
         " read-file is a tool: (read-file :path …)"
     ),
 }  # fmt: skip
@@ -269,7 +269,7 @@ def test_what_is_in_the_background_is_bounded_and_ends_with_the_agent(
         ids.append(value(here.call(sh("sleep 100", background=True)))["id"])
         said = here.call(sh("sleep 100", background=True)).message
         assert said == (
-            "2 programs run in the background, and no more can: end one. "
+            "2 programs run in the background, the maximum: end one. "
             f"There are {ids[0]} (runs), {ids[1]} (runs)."
         )
         assert "sleep 100" in processes(tmp_path)
@@ -311,7 +311,7 @@ def unconfined(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     boundary._found.cache_clear()
 
 
-WHY = "nothing confines programs here, so that it may do whatever you may (QUOTH_BOUNDARY says that there is"
+WHY = "no boundary confines it, so it can do everything that you can do (QUOTH_BOUNDARY is"
 
 
 @pytest.mark.usefixtures("unconfined")
@@ -364,7 +364,7 @@ def test_a_workspace_around_the_home_folder_is_refused_before_anybody_is_asked(
     monkeypatch.setenv("HOME", str(tmp_path / "home/ann"))
     with agent(tmp_path) as here:
         result = here.call('(shell :argv ["ls"])')
-    assert (result.status, "start in the folder of a project" in result.message) == ("invalid", True)
+    assert (result.status, "start in a project's folder" in result.message) == ("invalid", True)
 
 
 async def test_how_a_program_ended_is_left_to_asyncio(

