@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from quoth.tools.errors import DefinitionError, InvalidCallError, ToolError, did_you_mean, nearest
 from quoth.tools.lisp.forms import CallForm, from_model, halved, kebab, too_deep
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, code_in, print_value
-from quoth.tools.registry.json_type import as_given, core_of
+from quoth.tools.registry.json_type import as_given, core_of, values, words
 from quoth.tools.registry.param_types import WorkspacePath, has_json, is_json, schema_at
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.values import UNKNOWN, NoDataError, plain, secret_text
@@ -455,9 +455,12 @@ _ABOUT_TEXT = re.compile(r"(.+?)_(?:type|parsing|invalid_encoding|from_date\w*)\
 
 
 def _shown(kind: str, param: Param, places: Sequence[int | str]) -> str:
-    """An example of the text that an argument should be, where its format asks for a certain one."""
-    if kind in ("string_type", "json_union"):
+    """An example of the text that an argument should be, where its format asks for a certain one; of few
+    values all."""
+    if kind in ("string_type", "json_union", "literal_error"):
         schema = schema_at(param.type, places)
+        if values(schema):
+            return words(schema)
         return _WRITTEN.get(schema.get("format") or schema.get("contentEncoding") or "", ("", ""))[1]
     about = _ABOUT_TEXT.match(kind)
     return next((text for begin, text in _WRITTEN.values() if about and begin == about[1]), "")

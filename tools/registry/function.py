@@ -422,23 +422,30 @@ def _spec(tool: str, param: inspect.Parameter, hints: Mapping[str, Any], doc: st
     for given, kind in GIVEN.items():
         if is_ours(getattr(hint, "__module__", "")) and getattr(hint, "__name__", "") == kind:
             raise DefinitionError(f"{where}: the {kind} is given to the parameter named {given}.")
-    default = REQUIRED if param.default is param.empty else param.default
-    return {**_noted_spec(hint, doc), "default": default}
+    spec = _noted_spec(hint, doc)
+    return spec if param.default is param.empty else {**spec, "default": param.default}
 
 
 def _noted_spec(hint: Any, doc: str) -> dict[str, Any]:
     """The spec of a parameter by its annotation: its type, and what the notes say."""
     kind, notes = _type_and_notes(hint)
     told = (note if isinstance(note, str) else getattr(note, "description", None) for note in notes)
-    wire = next((str(note) for note in notes if isinstance(note, Wire)), "")
+    fields = [note for note in notes if type(note).__name__ == "FieldInfo"]
     return {
         "type": kind,
         "doc": next((str(text) for text in told if text and not isinstance(text, Wire)), doc),
         "secret": any(isinstance(note, Secret) for note in notes),
         "role": role_of(notes),
         "outside": any(isinstance(note, Outside) for note in notes),
-        "wire": wire,
+        "wire": next((str(note) for note in notes if isinstance(note, Wire)), ""),
+        "default": next((default for default in map(_default, fields) if default is not REQUIRED), REQUIRED),
     }
+
+
+def _default(field: FieldInfo) -> Any:
+    if field.is_required():
+        return REQUIRED
+    return field.get_default(call_default_factory=True, validated_data={})
 
 
 def _type_and_notes(hint: Any) -> tuple[Any, list[Any]]:
@@ -566,11 +573,8 @@ def _field_spec(field: FieldInfo, doc: str) -> dict[str, Any]:
     if field.metadata:
         hint = typing.Annotated[(hint, *field.metadata)]
     spec = _noted_spec(hint, doc)
-    default = (
-        REQUIRED if field.is_required() else field.get_default(call_default_factory=True, validated_data={})
-    )
     said = {"doc": field.description or spec["doc"], "wire": field.alias or spec["wire"]}
-    return {**spec, **said, "default": default}
+    return {**spec, **said, "default": _default(field)}
 
 
 def _body(

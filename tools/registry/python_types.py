@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from pydantic.errors import PydanticUndefinedAnnotation, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
-from pydantic_core import SchemaValidator, core_schema, to_json
+from pydantic_core import PydanticSerializationError, SchemaValidator, core_schema, to_json
 from typing_extensions import is_typeddict
 
 from quoth.tools.errors import DefinitionError
@@ -29,7 +29,7 @@ from quoth.tools.registry.param_types import UNIONS, Mark, WorkspacePath, unname
 from quoth.tools.registry.values import plain
 from quoth.tools.text import short
 
-_NO_SCHEMA = (PydanticUserError, PydanticUndefinedAnnotation)
+_NO_SCHEMA = (PydanticUserError, PydanticUndefinedAnnotation, PydanticSerializationError)
 Mode = typing.Literal["validation", "serialization"]
 CONFIG: dict[str, Any] = {"strict": True, "val_json_bytes": "base64"}  # of a class that says nothing else
 
@@ -89,12 +89,13 @@ def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
     except _NO_SCHEMA as error:
         place, kind = _without_schema(hint, mode)
         name = print_value(kind) if isinstance(kind, str) else getattr(kind, "__name__", str(kind))
-        if error.code == "typed-dict-version":
+        code = getattr(error, "code", None)
+        if code == "typed-dict-version":
             raise DefinitionError(
                 f"{name}{place} is a TypedDict of typing; this Python needs the one of typing_extensions: "
                 "from typing_extensions import TypedDict."
             ) from None
-        if error.code in ("undefined-annotation", "class-not-fully-defined"):
+        if code in ("undefined-annotation", "class-not-fully-defined"):
             why = short(str(error).splitlines()[0], 200).rstrip(".")
             raise DefinitionError(f"{name}{place} names a type that is not defined ({why}).") from None
         raise DefinitionError(f"values of type {name}{place} cannot be written as JSON; {HINT}.") from None

@@ -90,7 +90,7 @@ FAULTS: list[tuple[str, str]] = [
         '(probe :data {"items" [{"name" "a"  "count" 0  "sort" "x"  "z" 1}]})',
         ':data["items"][0]["name"] should have at least 2 characters, not "a"; '
         ':data["items"][0]["count"] should be greater than or equal to 1, not 0; '
-        ':data["items"][0]["sort"] should be \'fruit\' or \'nut\', not "x"; '
+        ':data["items"][0]["sort"] should be "fruit" | "nut", not "x"; '
         ':data["items"][0]["z"] is unknown',
     ),
     ('(probe :data {"items" [{"name" 5}]})', ':data["items"][0]["name"] should be a valid string, not 5'),

@@ -147,3 +147,15 @@ def test_the_fields_of_an_input_model_are_parameters_with_all_their_marks() -> N
     assert (found["whom"].role, found["whom"].doc) == ("destination", "To whom")
     assert (found["file"].outside, found["size"].wire) == (True, "maxSize")
     assert "minimum" in str(tool_of(mail).schema)
+
+
+def test_a_field_on_a_parameter_gives_its_default() -> None:
+    def find(
+        words: Annotated[list[str], Field(default_factory=list)],
+        depth: Annotated[int, Field(default=2, ge=1)],
+        limit: Annotated[int, Field(default=3)] = 5,
+    ) -> str:
+        """Find."""
+        return f"{words} {depth} {limit}"
+
+    assert gateway(tool_of(find)).pass_through("(find)").value == "[] 2 5"

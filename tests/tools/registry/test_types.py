@@ -301,6 +301,28 @@ def test_what_does_not_fit_is_refused_with_what_would(name: str, data: Any, why:
     assert result.message.startswith(f"probe: :it{place}{why}"), result.message
 
 
+class Chosen(BaseModel):
+    seat: Colour
+    size: Literal["big", "small"] = "big"
+
+
+@pytest.mark.parametrize("hint", [Chosen, list[Chosen], Chosen | None])
+def test_a_field_of_few_values_is_told_as_it_is_written(hint: Any) -> None:
+    made, _ = taking(hint)
+    for one, why in (
+        ({"seat": "rde"}, '["seat"] should be "red" | "blue", not "rde"'),
+        ({"seat": "red", "size": 1}, '["size"] should be "big" | "small", not 1'),
+    ):
+        result = gateway(made).pass_through(CallForm("probe", {"it": [one] if hint == list[Chosen] else one}))
+        assert why in result.message
+
+
+def test_an_enum_of_what_json_cannot_write_is_refused() -> None:
+    odd = enum.Enum("Odd", {"ONE": object()})
+    said = complaint(DefinitionError, lambda: taking(list[odd]))  # type: ignore[valid-type]
+    assert said.startswith(f"probe, parameter it: values of type Odd {CANNOT_BE_WRITTEN} as JSON"), said
+
+
 def test_every_fault_of_a_call_is_told_at_once() -> None:
     made = tool(params={"day": {"type": date}, "seat": {"type": Colour}}, body=lambda day, seat: None)
     said = complaint(InvalidCallError, lambda: made.checked(form('(probe "x" "y")')))
