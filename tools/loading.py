@@ -51,8 +51,13 @@ def load_tools(
         load = LOADERS.get(path.suffix)
         if load is None:
             raise UsageError(f"{path} is no tool file; tools are written in files that end in .hy or .py.")
+        known = {*table}
         with registering_in(table):
             load(path)
+        if path.suffix == ".py" and known.issuperset(table):  # a .hy file may define macros alone
+            raise UsageError(
+                f"{path} defines no tool. Write @cognitive_tool (from quoth) above each function that is a tool."
+            )
     return table
 
 

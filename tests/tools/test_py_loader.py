@@ -141,3 +141,10 @@ def test_what_broke_is_told_with_its_line_and_the_traceback_to_who_asks(tmp_path
     assert (told.code, told.out) == (2, "")
     assert "ModuleNotFoundError: No module named 'nowhere_at_all'\n\nDuring handling" in told.err
     assert told.err.endswith("  import nowhere_at_all\n  ^\n")
+
+
+def test_a_file_that_defines_no_tool_is_refused(tmp_path: Path) -> None:
+    path = files(tmp_path, {"vat.py": "def vat(price: float) -> float:\n    return price\n"}) / "vat.py"
+    assert complaint(UsageError, lambda: load_tools([path])) == (
+        f"{path} defines no tool. Write @cognitive_tool (from quoth) above each function that is a tool."
+    )
