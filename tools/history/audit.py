@@ -1,13 +1,13 @@
-"""The audit trail: one row for every call that reached the door, whatever its result, in a hash chain.
+"""The audit trail: one row for every call that reached the door, with any result, in a hash chain.
 
-It knows the store and nothing of tools, models or loops; the rows it receives no longer contain secrets.
+The rows that it receives no longer contain secrets.
 
-The row of a session's call is an index over its transcript: it names the event that holds the result, with
-its digest, and the texts are read from there; all of it can be made from the call's two events, and must be
-the same (tools/history/event.py). Each row holds the hash of the row before it and its own, SHA-256 over
-its other columns; the head, stored beside the rows, identifies the last row. So ``verify`` finds a row that
-was changed, removed, moved or inserted, a trail that was truncated, and the same of a transcript. The chain
-has no key: whoever can write the file can replace it by a new consistent trail. Only a head that was noted
+The row of a session's call is an index over its transcript: it names the event with the result, and its
+digest; the texts are read from there. The whole row can be computed from the call's two events, and must be
+equal (tools/history/event.py). Each row contains the hash of the row before it and its own, SHA-256 over its
+other columns; the head, stored beside the rows, identifies the last row. So ``verify`` finds a row that was
+changed, removed, moved or inserted, and a truncated trail, and the same for a transcript. The chain has no
+key: a user who can write the file can replace it with a new consistent trail. Only a head that was noted
 elsewhere (``verify(head=…)``) reveals that, and nothing protects against the loss of the whole file.
 """
 
@@ -59,7 +59,7 @@ COLUMNS = (
 NO_CALL: dict[str, Any] = {"side_effects": (), "confidence": None, "details": {}}
 NO_CALL |= dict.fromkeys(("depth", "round", "place", "duration_ms"), 0)
 ALL = ("seq", *COLUMNS, "prev", "hash")
-REFERENCE = {"event": None, "event_digest": "", "said": ""}  # what a row says that needs no event
+REFERENCE = {"event": None, "event_digest": "", "said": ""}  # the columns of a row without an event
 STORED = (*ALL, *REFERENCE)
 INSERT = f"INSERT INTO audit ({', '.join(STORED)}) VALUES ({', '.join('?' * len(STORED))})"  # noqa: S608
 FILTERS = {
@@ -68,7 +68,7 @@ FILTERS = {
     "session": "session = ?",
     "user": "user = ?",
     "since": "ts >= ?",
-    "effect": "instr(side_effects, ?)",  # a part of the JSON that they are
+    "effect": "instr(side_effects, ?)",  # a part of their JSON text
 }
 SINCE = "SELECT min(seq) FROM audit INDEXED BY audit_day WHERE substr(ts, 1, 10) >= substr(?, 1, 10)"
 HEAD = ("audit", "head")
@@ -80,8 +80,7 @@ DIGEST = "(SELECT digest FROM events WHERE events.session = audit.session AND ev
 
 
 def row_of_host(stage: str, message: str, **marks: Any) -> dict[str, Any]:
-    """A row that belongs to no call; without other ``marks`` about what another machine sent and was
-    refused."""
+    """A row that belongs to no call; by default about a refused message of another machine."""
     row: dict[str, Any] = dict.fromkeys(COLUMNS, "") | NO_CALL
     row |= {"id": secrets.token_hex(5), "ts": datetime.now(UTC).isoformat(timespec="milliseconds")}
     return row | {"route": "remote", "status": "denied", "stage": stage, "message": message} | marks
@@ -89,7 +88,7 @@ def row_of_host(stage: str, message: str, **marks: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class AuditFault:
-    """One fault of the trail, and its row (``id`` is empty where a row is missing)."""
+    """One fault of the trail, and its row (``id`` is empty for a missing row)."""
 
     seq: int
     id: str
@@ -142,7 +141,7 @@ class StoreAudit:
             known[HEAD] = values["seq"], values["hash"]
 
     def known(self, session: str, calls: Iterable[str]) -> set[str]:
-        """Those of these calls of a session that have a row."""
+        """The subset of these calls of a session that have a row."""
         if not (wanted := list(calls)):
             return set()
         sql = f"SELECT id FROM audit WHERE session = ? AND id IN ({', '.join('?' * len(wanted))})"  # noqa: S608
@@ -159,7 +158,7 @@ class StoreAudit:
         where = "".join(f" AND {FILTERS[name]}" for name in filters)
         values = list(filters.values())
         start = 0
-        if "since" in filters:  # the row of a long call is behind later ones, so that this is a day's first
+        if "since" in filters:  # the row of a long call may follow later ones, so this is a day's first row
             ((first,),) = self._store().execute(SINCE, (filters["since"],))
             if first is None:
                 return
@@ -207,7 +206,7 @@ class StoreAudit:
                 elif row["prev"] != link and seq <= before + 1:
                     faults.append(AuditFault(seq, row["id"], f"does not continue row {before}"))
                 elif last_seq is not None and seq > last_seq:
-                    faults.append(AuditFault(seq, row["id"], "was put in after the last row the audit wrote"))
+                    faults.append(AuditFault(seq, row["id"], "was inserted after the audit's last row"))
                 elif row["event"] is not None and (wrong := _wrong_event(row, there, result, call)):
                     gone = wrong.endswith(MISSING) and not Outline(self._store).is_there(row["session"])
                     faults.append(
@@ -237,18 +236,18 @@ class StoreAudit:
 
 
 def _wrong_event(row: Mapping[str, Any], there: str | None, result: str | None, call: str | None) -> str:
-    """What is wrong with the event of a row; ``there`` is its digest now, ``result`` its text, ``call`` the
-    text of the call's. A row with its texts itself needs no event: its session may have been removed, and
-    another may have its name."""
+    """The fault of the event of a row; ``there`` is its present digest, ``result`` its text, ``call`` the
+    text of the call's event. A row that contains its texts needs no event: its session may have been removed,
+    and another may have its name."""
     if row["said"] and (row["form"] or row["message"]):
         if digest_of_texts(row["form"], row["message"]) != row["said"]:
             return "was changed after it was written"
         if there != row["event_digest"]:
             return ""
     if there is None:
-        return f"tells of event {row['session']}.{row['event']}, {MISSING}"
+        return f"refers to event {row['session']}.{row['event']}, {MISSING}"
     if there != row["event_digest"]:
-        return f"tells of event {row['session']}.{row['event']}, which was changed after it was written"
+        return f"refers to event {row['session']}.{row['event']}, which was changed after it was written"
     begun_is_gone = (result or "").startswith("(receipt ") and not call
     if row["said"] and not row["form"]:
         if begun_is_gone:
@@ -271,13 +270,13 @@ def _head(run: Statement) -> tuple[int, str]:
     if not found:
         raise RuntimeError("the head of the audit trail is missing")
     seq, link, top = found[0]
-    # A row that somebody else put in is left for ``verify`` to find; it must not stop the audit.
+    # ``verify`` finds a row that another program inserted; such a row must not stop the audit.
     return max(seq, top or 0), link
 
 
 def _hash(row: Mapping[str, Any]) -> str:
-    """SHA-256 over the columns of a row except its hash. Empty columns are left out, so that a new column
-    does not change the hashes of older rows. Texts that the events tell are there by the event's digest."""
+    """SHA-256 over the columns of a row except its hash. Empty columns are skipped, so that a new column does
+    not change the hashes of older rows. Texts in events are included by the event's digest."""
     left = ("hash", "form", "message") if row.get("said") else ("hash",)
     said = [  # as JSON; json.dumps takes twice as long, and this is done for every row of a verification
         f'"{name}":{encode_basestring_ascii(value) if isinstance(value, str) else value}'
@@ -293,7 +292,7 @@ def _missing(first: int, last: int, where: str = "") -> AuditFault:
 
 
 def _with_data(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its side effects and details as data; one that was tampered with is shown nevertheless."""
+    """The row with its side effects and details as data; a row that was tampered with is also shown."""
     for name in ("side_effects", "details"):
         with contextlib.suppress(ValueError):
             row[name] = json.loads(row[name] or "{}")

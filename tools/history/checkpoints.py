@@ -1,7 +1,5 @@
-"""Checkpoints: what a run has come to at an event of its session, so that resuming it need not read all that
-was before. The events remain the record: a checkpoint is left aside unless that event is there unchanged.
-
-It knows the store; it must not know runs, nor what is in a checkpoint.
+"""Checkpoints: the state of a run at an event of its session, so that resuming it need not read all earlier
+events. The events remain the record: a checkpoint is ignored unless that event exists unchanged.
 """
 
 from __future__ import annotations
@@ -13,19 +11,19 @@ from typing import Any
 
 from quoth.tools.storage.database import Store
 
-FORMAT = 1  # of what is in them; those with another number are left aside
+FORMAT = 1  # of a checkpoint's content; checkpoints of another format are ignored
 
 
 class Checkpoints:
-    """The checkpoints of one run, in their order. Each holds what is new since the one before."""
+    """The checkpoints of one run, in order. Each contains the changes since the one before."""
 
     def __init__(self, store: Callable[[], Store], session: str, run: str) -> None:
         self._store = store
         self._which = (session, run)
 
     def add(self, said: Mapping[str, Any], before: int) -> int:
-        """Write one for all events of the session up to now, which goes on from that at event ``before``;
-        the last of them, 0 where that is not known. It is on disk with what is written next. Raises
+        """Write a checkpoint for all events of the session so far, continuing the checkpoint at event
+        ``before``; returns the last event, 0 if it is not known. It is on disk with the next write. Raises
         StoreError."""
         store = self._store()
         with store.transaction(synced=False, what="The transcript could not be written") as execute:
@@ -39,7 +37,7 @@ class Checkpoints:
         return int(last[0])
 
     def places(self) -> list[int]:
-        """The events for which there is one that can be trusted, up to the first that cannot."""
+        """The events with a valid checkpoint, up to the first invalid one."""
         rows = self._store().execute(
             "SELECT c.seq, c.format = ? AND e.digest IS c.digest FROM checkpoints AS c LEFT JOIN events AS e"
             " ON e.session = c.session AND e.seq = c.seq WHERE c.session = ? AND c.run = ? ORDER BY c.seq",
@@ -49,7 +47,7 @@ class Checkpoints:
         return [int(seq) for seq, _ in rows[:good]]
 
     def read(self, until: int) -> list[dict[str, Any]]:
-        """What was written in those up to this event; nothing where one of them cannot be read."""
+        """The contents of the checkpoints up to this event; empty if one of them cannot be read."""
         rows = self._store().execute(
             "SELECT data FROM checkpoints WHERE session = ? AND run = ? AND seq <= ? ORDER BY seq",
             (*self._which, until),
@@ -60,7 +58,7 @@ class Checkpoints:
             return []
 
     def times(self, until: int) -> dict[str, str]:
-        """When the calls of the run ended, by key, as far as they did before this event."""
+        """When calls of the run ended, by key, for calls that ended before this event."""
         rows = self._store().execute(
             "SELECT key, at FROM events INDEXED BY events_run"
             " WHERE session = ? AND run = ? AND seq <= ? AND kind = 'receipt' ORDER BY seq",

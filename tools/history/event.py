@@ -1,7 +1,4 @@
-"""One event of a transcript as a form: written, parsed, and chained to the previous event by its digest.
-
-It knows forms; it must not know stores or runs.
-"""
+"""One event of a transcript as a form: written, parsed, and chained to the previous event by its digest."""
 
 from __future__ import annotations
 
@@ -23,40 +20,40 @@ from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Statement
 
 Kind = Literal[
-    "session",  # who opened it, with which tools, policy and model
-    "stimulus",  # a task, and how its run was begun
+    "session",  # its user, tools, policy and model
+    "stimulus",  # a task, and the settings of its run
     "memory",  # the blocks that a model was shown, or that were changed since
-    "tools",  # what a model was told of remote tools that changed
+    "tools",  # a message to the model about changed remote tools
     "request",  # the messages that were new to the model
-    "reply",  # what it said, or why it did not
+    "reply",  # the model's reply, or why there is none
     "tags",  # the lines of a reply that are response tags, or look like one
     "call",  # a call whose body is about to begin, or that was refused
-    "receipt",  # what came of it
-    "repair",  # what was mended when a call was read
-    "fault",  # what could not be read
-    "approval",  # what a person said of a call
-    "spent",  # what a call cost beside itself
+    "receipt",  # the result of a call
+    "repair",  # the reader's correction of a call
+    "fault",  # a text that could not be read
+    "approval",  # a person's decision about a call
+    "spent",  # additional costs of a call
     "sent",  # a message that a call has sent
     "cleared",  # old results that are no longer shown in full
-    "summary",  # what the model goes on with in place of what was said
+    "summary",  # the summary with which the model continues instead of the earlier messages
     "interrupt",  # a person stopped the run
     "end",  # how the run ended
     "flight",  # a flight plan is flown, or how that ended
-    "step",  # what a step of it has come to
-    "undo",  # files were put back as they were before calls of the session
-    "plan",  # in plan mode: a call that was not made, as a step; or the file that steps were written to
+    "step",  # the state of a step of it
+    "undo",  # files were restored to their content before calls of the session
+    "plan",  # in plan mode: a call as a step instead of running it; or the file with the steps
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 # None of them is the last event of a run.
 GOING_ON: Final[tuple[Kind, ...]] = ("memory", "tools", "request", "reply", "call", "receipt", "fault")
 
-MARKS = ("seq", "at", "run", "parent", "key")  # of every event, beside what it says
+MARKS = ("seq", "at", "run", "parent", "key")  # of every event, besides its content
 LIMITS = ReaderLimits(max_chars=200_000_000, max_forms=20_000_000, max_digits=20_000)
 
 _HEAD: Final = re.compile(r"\(([a-z][a-z0-9-]*)[ )]")
-LONGEST_KEPT: Final = 20_000  # characters of an event that is kept as it was read
+LONGEST_KEPT: Final = 20_000  # characters of an event that is cached after parsing
 
-_HALF: Final = re.compile(r"(\\\\)|\\(ud[89a-f])")  # half a character, which no text can hold
+_HALF: Final = re.compile(r"(\\\\)|\\(ud[89a-f])")  # an unpaired surrogate, which is invalid in a text
 
 
 class TranscriptError(UsageError):
@@ -98,7 +95,7 @@ class Event:
         return self._content(self.shown)
 
     def says(self, data: Mapping[str, Any]) -> bool:
-        """Whether its content would be written as this. If so, it need not be read."""
+        """Whether its content would be written like ``data``. If so, it need not be parsed."""
         return self.text == event_form(self.kind, self.seq, self.at, self.run, self.parent, self.key, data)
 
     @property
@@ -126,12 +123,12 @@ def event_form(kind: str, seq: int, at: str, run: str, parent: int, key: str, da
 
 
 def written_data(data: Mapping[str, Any]) -> str:
-    """The content of an event as it stands in its text."""
+    """The content of an event as its text contains it."""
     return "".join([f" :{name} {print_value(value)}" for name, value in data.items()])
 
 
 def with_marks(kind: str, seq: int, at: str, run: str, parent: int, key: str, written: str) -> str:
-    """The text of an event whose content is written."""
+    """The text of an event with its content already written."""
     marks = {"seq": seq, "at": at, "run": run, "parent": parent, "key": key}
     said = "".join([f" :{name} {print_value(value)}" for name, value in marks.items() if value])
     text = f"({kind}{said}{written})"
@@ -148,7 +145,7 @@ def read_event(session: str, text: str, before: str) -> Event:
     form = _read(text)
     marks = {name: form.args.get(name) for name in MARKS}
     if form.tool not in KINDS or not isinstance(marks["seq"], int) or not isinstance(marks["at"], str):
-        raise TranscriptError(f"This is no event of a transcript: {text[:80]}")
+        raise TranscriptError(f"This is not an event of a transcript: {text[:80]}")
     kind: Any = form.tool
     return Event(
         session,
@@ -166,15 +163,15 @@ def read_event(session: str, text: str, before: str) -> Event:
 
 
 def is_marked(event: Event) -> bool:
-    """Whether the columns of an event agree with the fields in its form. A form in which they are
-    written otherwise than by us is read."""
+    """Whether the columns of an event agree with the fields in its form. A form with another spelling than
+    ours is parsed."""
     return _as_we_write(event) or _as_read(event)
 
 
 def _as_we_write(event: Event) -> bool:
-    """Whether the form begins with the fields and says its status once. Tells nothing of a
-    call with a status, for what is said may be an argument. Ten times as fast as reading the form, where a
-    whole store is verified."""
+    """Whether the form begins with the fields and contains its status once. False for a call with a status,
+    because the text may be an argument. Ten times as fast as parsing the form, for verifying a whole
+    store."""
     marks = event_form(event.kind, event.seq, event.at, event.run, event.parent, event.key, {})[:-1]
     status = f':status "{event.status}"' if event.status else ""
     said_once = event.shown.count(":status") == bool(status) and status in event.shown
@@ -182,16 +179,16 @@ def _as_we_write(event: Event) -> bool:
 
 
 def _as_read(event: Event) -> bool:
-    """The same, of any form."""
+    """The same, for any form."""
     try:
         said = read_event(event.session, event.shown, "")
-    except TranscriptError:  # that it cannot be read is another fault
+    except TranscriptError:  # an unreadable form is another fault
         return True
     return all(getattr(event, name) == getattr(said, name) for name in (*MARKS, "kind", "status"))
 
 
 def _read(text: str, id: str = "", *, call: bool = False) -> CallForm:
-    """An event, or a ``call`` in one: what that quotes is data, in an event it is a form."""
+    """An event, or a ``call`` in one: quoted data in a call is data, in an event it is a form."""
     try:
         read: Any = read_one(text, LIMITS)
         return from_model(read if call or "'" not in text else type(read)(map(forms_as_code, read)))
@@ -202,12 +199,12 @@ def _read(text: str, id: str = "", *, call: bool = False) -> CallForm:
 
 @lru_cache(maxsize=256)
 def _read_once(text: str, id: str) -> CallForm:
-    """The same, for what is short: the last events of a session are read again and again."""
+    """The same, cached, for short texts: the last events of a session are read repeatedly."""
     return _read(text, id)
 
 
 def _fresh(value: Any) -> Any:
-    """A copy of the lists and dictionaries in a value, which whoever asked may change."""
+    """A copy of the lists and dictionaries in a value, which the caller may change."""
     if isinstance(value, Mapping):
         return {name: _fresh(one) for name, one in value.items()}
     return [_fresh(one) for one in value] if type(value) is list else value
@@ -238,7 +235,7 @@ def _spelt(value: Any) -> Any:
 
 
 def content_of(text: str) -> Mapping[str, Any]:
-    """What an event says, its marks included. Raises TranscriptError."""
+    """The content of an event, including its marks. Raises TranscriptError."""
     return _read(text).args
 
 
@@ -264,8 +261,8 @@ def read_result(text: str) -> dict[str, Any]:
 
 
 def one_field(text: str, name: str) -> Any:
-    """A field of an event; None if it is not there. The others are not read where those before it are plain:
-    texts, numbers and dictionaries of such. Raises TranscriptError."""
+    """A field of an event; None if it is missing. The others are not parsed if the fields before it are
+    plain: texts, numbers and dictionaries of these. Raises TranscriptError."""
     if found := _plain(name)(text):
         try:
             return to_value(read_one(found[1], LIMITS))
@@ -301,15 +298,14 @@ def _meant(spelt: Mapping[str, Any]) -> Any:
     return Code(spelt["code"]) if "code" in spelt else spelt["value"]
 
 
-# An audit row and the two events of its call, which tell all of it: ``row_of`` makes the row from them.
+# An audit row and the two events of its call, from which ``row_of`` computes the whole row.
 #
-# It knows rows and the texts of events; it must not know doors, tools or terminals. The event of the result
-# has a word for each column that is not as usual; the form of the call and what it was told stand in the
-# events alone. When the events of a session are removed, the rows are given these texts first; their
-# digest, which is part of the audit's chain, shows whether they are still the same.
+# The event of the result has a field for each column with an unusual value; the form of the call and its
+# message are only in the events. Before the events of a session are removed, these texts are copied to the
+# rows; their digest, which is part of the audit's chain, shows whether they are still the same.
 
 
-# Columns that the event of the result tells by a word where they are not as usual, and what is usual.
+# Columns for which the event of the result has a field if their value is unusual, and the usual values.
 USUAL: Final[Mapping[str, Any]] = {
     "side_effects": [],
     "stage": "body",
@@ -319,8 +315,8 @@ USUAL: Final[Mapping[str, Any]] = {
     "depth": 0,
     "round": 0,
     "place": 0,
-    "tool": "",  # or that of the call
-    "policy": "",  # or allow, where the body was reached
+    "tool": "",  # or the call's
+    "policy": "",  # or allow, if the body was reached
     "rule": "",
     "guard": "",
     "gate": "",
@@ -329,8 +325,8 @@ USUAL: Final[Mapping[str, Any]] = {
     "confidence": None,
     "details": {},
     "schema_hash": "",
-    "form": "",  # or that of the call
-    "message": "",  # or what was told
+    "form": "",  # or the call's
+    "message": "",  # or the result's
 }
 OTHER: Final = {
     "side_effects": "effects",
@@ -340,8 +336,8 @@ OTHER: Final = {
     "message": "note",
 }
 WORDS: Final = {name: OTHER.get(name, name) for name in USUAL}
-SAID: Final = ("route", "user")  # by the event of a call that no run has made
-# Columns that may hold something that is hidden in the events, or less of it than they.
+SAID: Final = ("route", "user")  # fields of the event of a call outside any run
+# Columns that may contain text that is hidden in the events, or less text than the events.
 HIDES: Final = frozenset(
     (
         "side_effects",
@@ -358,7 +354,7 @@ HIDES: Final = frozenset(
     )
 )
 _MS: Final = timedelta(milliseconds=1)
-# What reading an event raises that somebody has changed: it may say anything.
+# Exceptions while reading an event that a person has changed: its content may be anything.
 UNREADABLE: Final = (TranscriptError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
 # The events with the result and the call of an audit row, without secrets;
 TOLD: Final = (
@@ -367,14 +363,14 @@ TOLD: Final = (
     " ON called.session = events.session AND called.seq = events.parent AND called.kind = 'call'"
     " WHERE events.session = audit.session AND events.seq = audit.event)",
 )
-# the same, but none if the row holds its texts.
+# the same, but none if the row contains its texts.
 EVENTS: Final = tuple(f"CASE WHEN audit.said != '' AND audit.form = '' THEN {told} END" for told in TOLD)
 
 _content = lru_cache(maxsize=4)(content_of)  # a row is compared with its events twice
 
 
 def usual_row(form: CallForm, message: str, stage: str) -> dict[str, Any]:
-    """The columns that have a word, as they are where the events of a call have none of these words."""
+    """The values of these columns if the events of a call have no fields for them."""
     return {
         **USUAL,
         "tool": encodable(form.tool)[:200],
@@ -385,7 +381,7 @@ def usual_row(form: CallForm, message: str, stage: str) -> dict[str, Any]:
 
 
 def words_of(row: Mapping[str, Any], at: str, usual: Mapping[str, Any]) -> dict[str, Any]:
-    """What an event that is written ``at`` this time says of a row, beside what is as usual."""
+    """The fields about a row in an event written ``at`` this time: its unusual values."""
     words = {"ms": row["duration_ms"]}
     began = (datetime.fromisoformat(at) - datetime.fromisoformat(row["ts"])) // _MS
     if began != words["ms"]:  # the two are measured by different clocks
@@ -394,8 +390,8 @@ def words_of(row: Mapping[str, Any], at: str, usual: Mapping[str, Any]) -> dict[
 
 
 def row_of(session: str, result: str, call: str | None) -> dict[str, Any] | None:
-    """The audit row that the two events of a call tell of; one that could not be read has no ``call``. None
-    where they were written before they told all of it. Raises TranscriptError."""
+    """The audit row that the two events of a call describe; an unreadable call has no ``call``. None for
+    events of an older version, which do not contain everything. Raises TranscriptError."""
     said, called = _content(result), _content(call) if call else {}
     if "ms" not in said:
         return None
@@ -416,7 +412,7 @@ def row_of(session: str, result: str, call: str | None) -> dict[str, Any] | None
 
 
 def differences(row: Mapping[str, Any], result: str, call: str | None) -> list[str]:
-    """The columns of a row that are not what its events say; texts that its digest ``said`` covers aside."""
+    """The columns of a row that differ from its events, except texts that its digest ``said`` covers."""
     hidden = any(SECRET in text for text in (result, call or "", row["form"], row["message"]))
     try:
         made = row_of(row["session"], result, call)
@@ -441,7 +437,7 @@ def texts_of(result: str, call: str) -> tuple[str, str]:
 
 
 def row_texts(result: str | None, call: str | None) -> tuple[str, str] | None:
-    """The same for the columns EVENTS of a row; None where the events are missing or cannot be read."""
+    """The same for the columns EVENTS of a row; None if the events are missing or cannot be read."""
     if result is None or call is None:
         return None
     try:
@@ -451,7 +447,7 @@ def row_texts(result: str | None, call: str | None) -> tuple[str, str] | None:
 
 
 def keep_texts(execute: Statement, session: str) -> None:
-    """Give the audit rows of a session their texts, before its events are removed."""
+    """Copy the texts into the audit rows of a session, before its events are removed."""
     sql = (
         f"SELECT seq, {', '.join(EVENTS)} FROM audit"  # noqa: S608
         " WHERE session = ? AND said != '' AND form = ''"

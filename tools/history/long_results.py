@@ -1,7 +1,7 @@
 """Long texts that a model saw only in part: stored by session under a short id, and read in pages.
 
-It knows the store and texts; it must not know calls, models or the loop. An id depends on its text alone, so
-that a replayed run gets the same ids; only the text's own session and user can read it.
+An id depends only on its text, so that a replayed run gets the same ids; only the text's own session and user
+can read it.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class StorePages:
         self._pruned = False
 
     def keep(self, text: str) -> str:
-        """Store a text, synced to disk, and return its id; empty on a full disk, and then the model is not
-        told of it."""
+        """Store a text, synced to disk, and return its id; empty on a full disk: then the model receives no
+        id."""
         text = text.encode("utf-8", "replace").decode()
         id = id_of(text)
         try:
@@ -72,20 +72,20 @@ class StorePages:
             hint = did_you_mean(name, [known for (known,) in ids])
             raise ToolError(
                 f"This session keeps no text {print_string(id)}."
-                + (hint or " An id stands where a result was left out: copy it from there.")
+                + (hint or " A cut result contains its id: copy it from there.")
             )
         return str(found[0][0])
 
     def page(self, id: str, start: int = 1) -> tuple[str, str]:
-        """The part of a text from its character ``start`` (from 1), and a sentence that says which part it
-        is and which call shows the next one. Raises ToolError."""
+        """The part of a text from its character ``start`` (from 1), and a sentence with its range and the
+        call that shows the next part. Raises ToolError."""
         name, text = id.strip().lower(), self.text(id)
         if start > max(len(text), 1):
             raise ToolError(f"The text {print_string(name)} has only {len(text):,} characters.")
         part = text[start - 1 : start - 1 + self._chars]
         end = start - 1 + len(part)
         if end < len(text) and (line := part.rfind("\n") + 1) > len(part) // 2:
-            part, end = part[:line], start - 1 + line  # whole lines, where they are not too long
+            part, end = part[:line], start - 1 + line  # whole lines, if they are not too long
         where = f"Characters {start:,} to {end:,} of {len(text):,}"
         if end == len(text):
             return part, f"{where}: the end."
@@ -103,4 +103,4 @@ def more_form(id: str, start: int = 1) -> str:
     return f'(more :id "{id}" :start {start})' if start > 1 else f'(more :id "{id}")'
 
 
-Texts = OnlyNames | StorePages  # stores what a model is not shown in full
+Texts = OnlyNames | StorePages  # stores texts that a model is not shown in full

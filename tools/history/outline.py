@@ -1,10 +1,10 @@
-"""What the columns of events tell without their forms: which sessions there are, and what is unfinished.
+"""Facts from the columns of events, without their forms: the sessions, and unfinished runs and calls.
 
-Knows the table of events and its indexes alone, so that ten thousand sessions cost one query, and a run of
-5,000 steps a few looks into an index. It must not know what an event says, nor whose it is.
+It uses only the table of events and its indexes, so that ten thousand sessions need one query, and a run of
+5,000 steps a few index lookups.
 """
 
-# ruff: noqa: S608  all that is put into a statement stands in this file
+# ruff: noqa: S608  all parts of the statements are from this file
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 from quoth.tools.history.event import GOING_ON
 from quoth.tools.storage.database import Store
 
-MARKED: Final = "events INDEXED BY events_run"  # which holds all columns that are read here
+MARKED: Final = "events INDEXED BY events_run"  # contains all columns that are read here
 _BEGUN: Final = "events AS b INDEXED BY events_begun"
 
 
@@ -24,7 +24,7 @@ def _marked(name: str) -> str:
 
 
 _KINDS: Final = ", ".join(f"'{kind}'" for kind in ("end", *GOING_ON))
-# The status of a run ``b``: empty while it has no end, or was gone on with since.
+# The status of a run ``b``: empty while it has no end, or after it was resumed.
 _STATE: Final = (
     f"(SELECT CASE kind WHEN 'end' THEN status ELSE '' END FROM {MARKED} WHERE session = b.session"
     f" AND run = b.run AND kind IN ({_KINDS}) ORDER BY seq DESC LIMIT 1)"
@@ -41,7 +41,7 @@ _HAS_RUN: Final = f"EXISTS (SELECT 1 FROM {_BEGUN} WHERE b.session = e.session A
 _HAS_FLIGHT: Final = (
     "EXISTS (SELECT 1 FROM events INDEXED BY events_flight WHERE session = e.session AND kind = 'flight')"
 )
-# The names of all sessions, one look into the table for each, however many events it has.
+# The names of all sessions: one lookup in the table for each, independent of its number of events.
 _SESSIONS: Final = (
     "WITH RECURSIVE names(session) AS (SELECT min(session) FROM events UNION ALL SELECT"
     " (SELECT min(session) FROM events WHERE session > names.session) FROM names WHERE session IS NOT NULL),"
@@ -84,12 +84,12 @@ class Outline:
         self._store = store
 
     def sessions(self, last: int | None = None, *, every: bool = True) -> list[SessionRow]:
-        """The sessions, or the ``last`` of them, ordered by the time of their last event. Not ``every`` one:
-        those with a run or a flight, or where a person's call waits."""
+        """The sessions, or the ``last`` of them, ordered by the time of their last event. Without ``every``:
+        only sessions with a run, a flight or a waiting call of a person."""
         return self.latest(last, every=every)[0]
 
     def latest(self, last: int | None = None, *, every: bool = True) -> tuple[list[SessionRow], int]:
-        """The same, and how many there are in all."""
+        """The same, and the total number of sessions."""
         which = "" if every else f" WHERE {_HAS_RUN} OR {_HAS_FLIGHT} OR {_CALL_WAITS}"
         sql = (
             f"{_SESSIONS} SELECT session, (SELECT count(*) FROM {_marked('c')} WHERE c.session = f.session),"
@@ -131,7 +131,7 @@ class Outline:
 
     @property
     def store_path(self) -> Path:
-        """The file of the store, which is opened if it was not. Raises UsageError."""
+        """The file of the store; opens it if necessary. Raises UsageError."""
         return Path(self._store().path)
 
     def is_there(self, session: str) -> bool:
@@ -156,7 +156,7 @@ class Outline:
         return sorted([*runs, *found], key=lambda one: one.seq)
 
     def has_pending(self, session: str, run: str) -> bool:
-        """Whether a call of the run has waited for a person; it may have its result by now."""
+        """Whether a call of the run has waited for a person; it may have its result already."""
         sql = (
             f"SELECT 1 FROM {MARKED} WHERE session = ? AND run = ?"
             " AND kind = 'receipt' AND status = 'pending' LIMIT 1"

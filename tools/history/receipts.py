@@ -1,14 +1,13 @@
 """Receipts: the stored results of calls, so that a call need not run twice; and the log of calls, below.
 
-It knows the store and results; it must not know policies, models or the loop. A receipt answers a call
-instead of its body in two cases only:
+A receipt answers a call instead of its body only in two cases:
 
 - A model repeats itself: the same call (form and version of the tool) by the same user and session, in answer
-  to the same message, within ``window`` seconds, with no change in between. A call that a person makes twice
-  runs twice, and so does each call of a program; ``:allow-repeat`` tools are never answered so.
-- A call is resumed after an interruption: what had ended under the same key, well or not, does not run again.
-  Inner calls that only read, and are not expensive, run again, unless the outer call was pending: then their
-  receipts answer them, too.
+  to the same message, within ``window`` seconds, without a change in between. A call that a person repeats
+  runs twice, and so does each call of a program; tools with ``:allow-repeat`` always run.
+- A call is resumed after an interruption: a call that had ended under the same key, successful or not, does
+  not run again. Inner calls that only read, and are not expensive, run again, unless the outer call was
+  pending: then their receipts answer them, too.
 
 A person's denial is stored like a result, so that a model that repeats the call does not ask the person
 again. A body that ran counts as a change if it recorded a side effect, or if its tool declares one.
@@ -43,13 +42,13 @@ from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Store
 
 WINDOW_SECONDS = 300.0
-KEPT_SECONDS = 30 * 86400.0  # a suspended call may be carried on so long
+KEPT_SECONDS = 30 * 86400.0  # a suspended call can be resumed within this time
 PRUNED_EVERY = 200
-BEGUN = "begun"  # the status of a row that is no receipt yet
+BEGUN = "begun"  # the status of a row before its receipt
 CHANGING = frozenset({"writes", "runs", "memory", "deletes"})
 
 
-# With status, result, the event that holds the result, repeats, changed
+# With status, result, the event with the result, repeats, changed
 _Row = tuple[CognitiveTool, Call, str, str, int, bool, bool]
 
 
@@ -66,7 +65,7 @@ class StoreReceipts:
         self._store = store
         self._window = window
         self._clock = clock
-        self._reads: dict[str, list[_Row]] = {}  # what was read inside of calls that have not ended, by call
+        self._reads: dict[str, list[_Row]] = {}  # receipts of reads inside calls that have not ended, by call
 
     def find(self, tool: CognitiveTool, call: Call) -> Receipt | None:
         found: list[tuple[Any, ...]] = []
@@ -101,7 +100,7 @@ class StoreReceipts:
         return Receipt(made, status, data.get("value"), data.get("message", ""), data.get("follow-up"))
 
     def _in_event(self, session: str, seq: int, made: str) -> Mapping[str, Any] | None:
-        """The result of the call ``made``, as JSON would hold it, from its event."""
+        """The result of the call ``made``, as JSON data, from its event."""
         sql = "SELECT form FROM events WHERE session = ? AND seq = ? AND kind = 'receipt'"
         for (text,) in self._store().execute(sql, (session, seq)):
             content = content_of(text)
@@ -110,7 +109,7 @@ class StoreReceipts:
         return None
 
     def begins(self, tool: CognitiveTool, call: Call, *, logged: bool = False) -> None:
-        """Record that the body starts, unless the event of the call does so. A call without a key is never
+        """Record that the body starts, unless the event of the call records it. A call without a key is never
         resumed, so it is not recorded."""
         if call.key and not logged and not HARMLESS.issuperset(tool.effects):
             self._write([(tool, call, BEGUN, "", 0, False, False)])
@@ -121,8 +120,8 @@ class StoreReceipts:
         return self._row_begun(call) or self._begun_in_events(call)
 
     def _begun_in_events(self, call: Call) -> bool:
-        """Whether the event of this call stands without a receipt, or with one that says that the body was
-        cancelled. How a call ended before its body tells nothing."""
+        """Whether the event of this call has no receipt, or a receipt of a cancelled body. The end of a call
+        before its body does not count."""
         found = self._store().execute(
             "SELECT seq, kind, parent, status, form FROM events INDEXED BY events_run"
             " WHERE session = ? AND key = ? AND kind IN ('call', 'receipt') ORDER BY seq",
@@ -171,7 +170,7 @@ class StoreReceipts:
         stands = result.status == "pending" and result.audit["stage"] == "body"
         if (
             stands and not again and self._row_begun(call)
-        ):  # where it stands is known; a question before it tells nothing
+        ):  # its state is known; an earlier question does not count
             self._write([(tool, call, "", "", 0, False, False)])
         event, told = (logged.event, "") if logged and _holds(result) else (0, _told(result) if ended else "")
         if call.parent is not None and ended and not answers and not changed:
@@ -216,7 +215,7 @@ class StoreReceipts:
 
 
 def _holds(result: ToolResult) -> bool:
-    """Whether the event of a result holds all of it."""
+    """Whether the event of a result contains all of it."""
     return result.ok or (result.value is None and not result.follow_up)
 
 
@@ -231,8 +230,8 @@ def _is_repeatable(tool: CognitiveTool, call: Call) -> bool:
 
 
 def _is_carried(tool: CognitiveTool, call: Call, told: bool) -> bool:
-    """Whether this call must not run again once it is resumed: a resumed call of its own, or an inner call
-    that does more than read, is expensive, or is ``told`` to have asked a person or had side effects."""
+    """Whether this call must not run again once it is resumed: a resumed top-level call, or an inner call
+    that does more than read, is expensive, or (``told``) has asked a person or had side effects."""
     if call.parent is None:
         return call.resumed
     return told or tool.cost == "expensive" or any(effect != "reads" for effect in tool.effects)
@@ -248,13 +247,11 @@ def _whose(call: Call) -> str:
 
 
 def bound_to(form: CallForm, user: str) -> str:
-    """The digest of what a receipt is bound to: the form, and the user, whose rules the call passed."""
+    """The digest to which a receipt is bound: of the form, and of the user, whose rules the call passed."""
     return hashlib.sha256(f"{form.digest} {user}".encode("utf-8", "replace")).hexdigest()
 
 
 # The call log: writes each call and its result into the transcript.
-#
-# It knows the transcript; it must not know the door.
 
 
 @dataclass
@@ -266,12 +263,12 @@ class _Open:
     consent: Decided | None
     seq: int = 0
     plain: bool = True  # nothing was hidden in it
-    undone: int = 0  # how many transactions had been undone when it was written
+    undone: int = 0  # the number of rolled back transactions when it was written
 
 
 class StoreCallLog:
     """Logs calls in the transcript of their session. The event of a call that only reads is written
-    together with its receipt: if the process dies before, the call is simply made again. ``secrets`` are
+    together with its receipt: if the process dies before that, the call simply runs again. ``secrets`` are
     all parameters that tools have declared secret."""
 
     def __init__(self, transcript: Transcript, secrets: Collection[str] = ()) -> None:
@@ -280,7 +277,7 @@ class StoreCallLog:
         self._open: dict[str, _Open] = {}
 
     def also_hide(self, secrets: Collection[str]) -> None:
-        """Hide these parameters too, from now on: those of tools that came later."""
+        """From now on also hide these parameters, of tools that were added later."""
         self._secrets |= frozenset(secrets)
 
     def begins(self, tool: CognitiveTool, call: Call, consent: Decided | None) -> bool:
@@ -288,7 +285,7 @@ class StoreCallLog:
             return False
         self._open[call.id] = _Open(tool, call, consent)
         if HARMLESS.issuperset(tool.effects) and (call.run or tool.name != PROGRAMS):
-            return False  # in a run, the reply that it was written in is on record
+            return False  # in a run, its reply is already recorded
         self.place(call.id)
         return True
 
@@ -382,7 +379,7 @@ class StoreCallLog:
         return seq, written.shown is written.text
 
     def hide(self, tool: CognitiveTool | None, call: Call) -> None:
-        """Hide the secrets of a call in what is written from now on."""
+        """From now on hide the secrets of a call in all events."""
         self._transcript.hide(call.session, secrets_in(call.form, tool, self._secrets))
 
 

@@ -1,13 +1,12 @@
 """The transcript: one append-only sequence of event forms for each session, and its storage.
 
-It knows the store, forms and calls; it must not know models, runs or terminals. A row is a form that a person
-can read, ``(receipt :seq 12 :at "…" :run "r1" … :status "ok" :value 42)``. Its content never changes: each
-digest is SHA-256 over the form and the digest before it, so that a row that was changed, removed or inserted
-is found. An event is on disk before its content is shown to a model.
+A row is a form that a person can read, ``(receipt :seq 12 :at "…" :run "r1" … :status "ok" :value 42)``. Its
+content never changes: each digest is SHA-256 over the form and the digest before it, which reveals a row that
+was changed, removed or inserted. An event is on disk before its content is shown to a model.
 
-Secrets, declared or recognised, stay in the true form as long as the run may need them to resume; ``shown``
-is the form without them, which alone remains after that. The digest is of ``shown``, so that it stays the
-same.
+Secrets, declared or recognised, stay in the true form while the run may need them to resume; ``shown`` is the
+form without them, and the only one that remains afterwards. The digest is of ``shown``, so it does not
+change.
 """
 
 from __future__ import annotations
@@ -65,8 +64,8 @@ _KEYWORD = re.compile(r":([\w-]{4,40})")
 SECRETS_KEPT = 1000  # of one session
 
 
-# Told of each event that is written, as it was given: session, seq, kind, data, run, parent and key. The
-# transaction may still be undone.
+# Called for each written event, with its original data: session, seq, kind, data, run, parent and key. The
+# transaction may still be rolled back.
 Observer = Callable[[str, int, Kind, Mapping[str, Any], str, int, str], None]
 
 
@@ -80,7 +79,7 @@ class Transcript:
         self.observer: Observer | None = None
 
     def hide(self, session: str, texts: Iterable[str]) -> None:
-        """Hide these texts in all events of the session that are written from now on."""
+        """From now on hide these texts in all events of the session."""
         known = self._secrets.get(session, [])
         if new := [text for text in dict.fromkeys(texts) if text not in known]:
             latest = [*known, *new][-SECRETS_KEPT:]
@@ -113,7 +112,7 @@ class Transcript:
         status: str = "",
         at: str = "",
     ) -> Event:
-        """The same, and return the event. ``at`` is what ``now`` said, if it was asked."""
+        """The same, and return the event. ``at`` is a time that ``now`` returned, if any."""
         now = at or self.now()
         with self.together() as execute:
             known = self._store().known
@@ -132,7 +131,7 @@ class Transcript:
         return event
 
     def _bare(self, session: str, data: Mapping[str, Any], written: str) -> Mapping[str, Any]:
-        """Content of an event without secrets; itself if it holds none."""
+        """Content of an event without secrets; the same object if it contains none."""
         secrets = self._secrets.get(session)
         if not (secrets or "base-url" in written or may_hold_secrets(written)):
             return data
@@ -143,28 +142,28 @@ class Transcript:
         return bare
 
     def now(self) -> str:
-        """The time, as events tell it."""
+        """The present time in the format of events."""
         return datetime.fromtimestamp(self._clock(), UTC).isoformat(timespec="milliseconds")
 
     def together(self, *, synced: bool = True) -> contextlib.AbstractContextManager[Statement]:
-        """Within this context all events are written in one transaction, which is on disk at its end if it is
-        ``synced``, else with the next that is, or after ``on_disk``. Raises StoreError."""
+        """A context in which all events are written in one transaction. With ``synced`` it is on disk at its
+        end, otherwise with the next synced one, or after ``on_disk``. Raises StoreError."""
         return self._store().transaction(synced=synced, what="The transcript could not be written")
 
     async def on_disk(self, session: str) -> None:
-        """Wait until all that was written by now is on disk. Raises StoreError."""
+        """Wait until all events so far are on disk. Raises StoreError."""
         try:
             await self._store().on_disk(session)
         except StoreError as error:
             raise StoreError("The transcript could not be written", error.why) from None
 
     def checkpoints(self, session: str, run: str) -> Checkpoints:
-        """Those of a run."""
+        """The checkpoints of a run."""
         return Checkpoints(self._store, session, run)
 
     @property
     def outline(self) -> Outline:
-        """What the columns of all events tell."""
+        """Facts from the columns of all events."""
         return Outline(self._store)
 
     @property
@@ -178,13 +177,13 @@ class Transcript:
         return bool(self._store().execute(sql, (session, seq, key)))
 
     def hidden(self, session: str, text: str) -> str:
-        """The text without secrets: those of the session, and what looks like one."""
+        """The text without the session's secrets, and without texts that look like secrets."""
         for secret in self._secrets.get(session, ()):
             text = text.replace(secret, SECRET)
         return redact(text)
 
     def secrets_of(self, session: str) -> tuple[str, ...]:
-        """What is hidden in the events of the session by now."""
+        """The texts that are hidden in the session's events so far."""
         return tuple(self._secrets.get(session, ()))
 
     def at(self, session: str, seq: int) -> Event | None:
@@ -227,7 +226,7 @@ class Transcript:
             for event in map(_event, secret):
                 self._forget_receipt(execute, session, event)
             if execute(f"SELECT 1 FROM {WITH_SECRETS} WHERE {which} LIMIT 1", values):  # noqa: S608
-                execute("DELETE FROM checkpoints WHERE session = ?", (session,))  # others may hold them too
+                execute("DELETE FROM checkpoints WHERE session = ?", (session,))  # others may have them
             execute(f"UPDATE {WITH_SECRETS} SET form = shown, shown = NULL WHERE {which}", values)  # noqa: S608
             if run or asked:
                 self._forget_requests(execute, session)
@@ -236,8 +235,8 @@ class Transcript:
                 execute("DELETE FROM checkpoints WHERE session = ? AND run = ?", (session, run))
 
     def _forget_receipt(self, execute: Statement, session: str, event: Event) -> None:
-        """Remove the secrets from a receipt's result, where it is not that of the event. If its call only
-        reads, the receipt no longer answers repetitions, so that the call runs again."""
+        """Remove the secrets from a receipt's result, unless the event has it. If its call only reads, the
+        receipt no longer answers repetitions, so the call runs again."""
         said = event.said
         result = result_text({"value": said.get("value"), "message": said.get("message", "")})
         execute(
@@ -346,8 +345,8 @@ class Transcript:
             raise TranscriptError(fault)
 
     def faults(self, session: str) -> Iterator[str]:
-        """A sentence for each event that was altered or is missing. The chain has no key, and nothing
-        outside of it records the last event, so that a transcript truncated at its end is not detected."""
+        """A sentence for each event that was altered or is missing. The chain has no key, and the last event
+        is not recorded outside it, so a transcript truncated at its end is not detected."""
         before, place = "", 0
         for event in self.events(session):
             if event.seq != place + 1:
@@ -413,7 +412,7 @@ class Transcript:
                 execute("INSERT INTO passage_words (passage_words) VALUES ('optimize')")
 
 
-# What an event says by itself, whatever words are secret.
+# The content of an event with its secrets hidden.
 _PLAIN = frozenset(
     {
         "role",
@@ -496,7 +495,7 @@ def _bare_argument(value: Any, hide: Callable[[str], str]) -> Any:
 
 def _indexed(kind: Kind | None, run: str | None) -> tuple[str, str]:
     """The table with the index of runs; or a condition that lets SQLite use the partial index of the few
-    events that begin and end things. By itself it would rather read the whole session."""
+    events that begin and end something. Otherwise SQLite would read the whole session."""
     if run is not None:
         return "events INDEXED BY events_run", ""
     begins = " AND kind IN ('session', 'stimulus', 'end')" if kind in ("session", "stimulus", "end") else ""

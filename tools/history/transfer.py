@@ -1,8 +1,7 @@
 """Copies a transcript to another session or store, with the receipts that keep its calls from running twice.
 
-It knows events and the rows of receipts; it must not know runs, models or terminals. The calls of a run are
-answered by its transcript. The inner calls of an unfinished program are answered by receipts, which belong to
-one session: so they are created again here, from the events.
+The calls of a run are answered by its transcript. The inner calls of an unfinished program are answered by
+receipts, which belong to one session: so they are created again here, from the events.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 HEADER = "quoth-session"
-SHOWN_CHARS = 40  # of a value that is wrong
+SHOWN_CHARS = 40  # of a wrong value
 A_WORD = "one word without control characters"
 
 Row = tuple[str, str, str, str, str, bool, str]  # key, bound to, version, call, status, changed, result
@@ -66,11 +65,11 @@ def copy_texts(store: Store, session: str, new: str) -> None:
 
 
 def receipts_of(events: Iterable[Event]) -> Iterator[Row]:
-    """The receipts of the calls that an unfinished call would make again when it is resumed. A call that
+    """The receipts of the inner calls that an unfinished call would repeat when it is resumed. A call that
     had begun, without a result, may have had any effect, unless its tool only reads."""
-    users: dict[str, str] = {}  # of each run, and of each call by a person
+    users: dict[str, str] = {}  # by run, and by call of a person
     begun: dict[str, Event] = {}
-    ended: dict[str, Event] = {}  # by key, as long as it is not begun again
+    ended: dict[str, Event] = {}  # by key, until it begins again
     for event in events:
         if event.kind == "stimulus":
             users[event.run] = (said := event.data).get("speaker") or said["user"]
@@ -126,9 +125,9 @@ def read_written(text: str) -> tuple[str, list[Event]]:
         head = CallForm("")
     form, session, count = (head.args.get(name) for name in ("format", "session", "events"))
     if head.tool != HEADER or not isinstance(form, int) or not isinstance(count, int) or not session:
-        raise TranscriptError(f"This is no session: its first form is not ({HEADER} …).")
+        raise TranscriptError(f"This is not a session: its first form is not ({HEADER} …).")
     if not isinstance(session, str) or not is_word(session):
-        raise TranscriptError(f"This is no session: its id is not {A_WORD}.")
+        raise TranscriptError(f"This is not a session: its id is not {A_WORD}.")
     if form > FORMAT:
         raise TranscriptError(f"This session was written by a newer quoth, {head.args.get('quoth')}.")
     before = ""
@@ -158,7 +157,7 @@ def read_written(text: str) -> tuple[str, list[Event]]:
     return session, events
 
 
-# What an event says
+# The content of an event
 
 
 class _Message(TypedDict):
@@ -181,7 +180,7 @@ class _Block(TypedDict):
     updated: NotRequired[str]
 
 
-# What an event must say, for a file may have been written by hand,
+# The required fields of an event, because a file may have been written by hand,
 NEEDED: Final[dict[Kind, dict[str, Any]]] = {
     "session": {"user": str},
     "stimulus": {
@@ -202,7 +201,7 @@ NEEDED: Final[dict[Kind, dict[str, Any]]] = {
     "end": {"status": str, "text": str},
     "undo": {"text": str, "files": list[str]},
 }
-# and what it may say beside that, or leave empty.
+# and its optional fields, which may be empty.
 POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "session": {
         **dict.fromkeys(
@@ -237,7 +236,7 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
 
 def _fits(hint: Any, value: Any) -> bool:
     try:
-        if hint is CallForm:  # all of it may have been hidden
+        if hint is CallForm:  # the whole form may have been hidden
             return value == SECRET or bool(read_form(value).tool)
         _adapter(hint).validate_python(value, strict=True)
     except (TranscriptError, KeyError, ValueError, TypeError, AttributeError):

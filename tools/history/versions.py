@@ -1,8 +1,8 @@
-"""What files held before calls wrote them: kept in the store, so that ``quoth undo`` can put it back.
+"""The contents of files before calls wrote them, in the store, so that ``quoth undo`` can restore them.
 
-A write is recorded before the bytes on disk change. Each content is kept once, by its SHA-256, compressed; a
-store keeps KEPT_BYTES of them in all, and drops those first that were there longest. It must not know tools,
-and puts nothing back itself (agent/session/undo.py).
+A write is recorded before the bytes on disk change. Each content is stored once, by its SHA-256, compressed;
+a store keeps KEPT_BYTES of them in total, and drops the least recently used first. agent/session/undo.py
+restores them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ COLUMNS: Final = "seq, event, key, tool, path, before, after, mode, folders, act
 
 class Written(NamedTuple):
     """One recorded write. ``event`` is the last event of its session then, ``key`` that of its call.
-    ``before`` and ``after`` are digests, None where there was no file or is to be none. With an ``act`` it
-    was no call's: it put back what ``path`` held before the write ``back``."""
+    ``before`` and ``after`` are digests, None for no file. With an ``act`` it was not a call's write: it
+    restored the content of ``path`` before the write ``back``."""
 
     seq: int
     event: int
@@ -49,22 +49,21 @@ class StoreVersions:
         self._store = store
         self._root = root
         self._most = KEPT_BYTES if most is None else most
-        self._added = self._most  # bytes since it was last seen to that there are not too many
+        self._added = self._most  # bytes added since the last pruning
 
     def keep(self, call: Call, write: FileWrite) -> str:
-        """Record what a call is about to write, on disk before this returns. Returns a sentence where it
-        cannot be put back later. Raises StoreError, and then the file must not be written."""
+        """Record a write before it happens, on disk before this returns. Returns a sentence if it cannot be
+        undone later. Raises StoreError; then the file must not be written."""
         if not call.session or write.root != self._root:
             return ""
         self._record(write, call.session, key_in(call) or call.id, call.tool, call.user)
         if write.before is not None and write.before.data is None:
-            return (
-                f"{write.path} was larger than {MAX_FILE:,} bytes, too large for quoth undo to put it back."
-            )
+            return f"{write.path} was larger than {MAX_FILE:,} bytes, too large for quoth undo to restore."
         return ""
 
     def keep_act(self, session: str, user: str, act: str, back: int) -> Callable[[FileWrite], str]:
-        """What keeps the writes of an act that puts a file back as it was before the write ``back``."""
+        """The keeper for the writes of an act that restores a file to its content before the write
+        ``back``."""
 
         def keep(write: FileWrite) -> str:
             self._record(write, session, act, "", user, act, back)
@@ -107,7 +106,7 @@ class StoreVersions:
         return bool(store.execute("SELECT 1 FROM contents WHERE sha256 = ?", (digest.hex(),)))
 
     def _prune(self, run: Statement, added: int) -> None:
-        """Drop the contents that were there longest, where all of them have become too many."""
+        """Drop the least recently used contents if they exceed the limit."""
         self._added += added
         if self._added < self._most // 100:
             return
@@ -126,7 +125,7 @@ class StoreVersions:
         return [Written(*row) for row in self._store().execute(sql, (session,))]
 
     def content(self, digest: str) -> bytes | None:
-        """A content; None where it is not kept, or not any more."""
+        """A stored content; None if it was not stored or was dropped."""
         found = self._store().execute("SELECT data FROM contents WHERE sha256 = ?", (digest,))
         if not found:
             return None
@@ -137,7 +136,7 @@ class StoreVersions:
         return data if hashlib.sha256(data).hexdigest() == digest else None
 
     def others(self, session: str, path: str, after: str | None, since: int) -> str:
-        """Another session that has made of a file what it is now; empty if none did."""
+        """Another session that wrote the present content of a file; empty if none did."""
         sql = (
             "SELECT session FROM writes WHERE path = ? AND after IS ? AND session != ? AND seq > ?"
             " ORDER BY seq DESC LIMIT 1"

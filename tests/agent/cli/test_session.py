@@ -25,7 +25,7 @@ from sentences import (
     THERE_IS_NO_FILE,
     THERE_IS_NO_SESSION,
     THESE_TOOLS_ARE_GONE_AND,
-    THIS_IS_NO_SESSION,
+    THIS_IS_NOT_A_SESSION,
     TO_CONTINUE,
     WAS_CHANGED_AFTER_IT_WAS,
 )
@@ -217,7 +217,7 @@ MISTAKES = [
     (["export", "s1", "talk.txt"], f"{THERE_IS_A_FILE} talk.txt already."),
     (["export", "s1", "no/file"], f"no/file {CANNOT_BE_WRITTEN}: No such file or directory."),
     (["import", "none.hy"], f"{THERE_IS_NO_FILE} none.hy."),
-    (["import", "talk.txt"], f"{THIS_IS_NO_SESSION}: its first form is not (quoth-session …)."),
+    (["import", "talk.txt"], f"{THIS_IS_NOT_A_SESSION}: its first form is not (quoth-session …)."),
     (["import", "."], f". {CANNOT_BE_READ}: Is a directory."),
     (["rm", "s1"], f"Remove session s1, and everything that waits there? {SAY_SO_WITH_YES}."),
     (["rm", "s1", "s2", "--yes"], f"{THERE_IS_NO_SESSION} s2 in this workspace. The latest are s1."),

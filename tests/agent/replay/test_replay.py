@@ -13,7 +13,7 @@ from sentences import (
     IS_NOT_THERE_ANY_MORE,
     THERE_IS_NO_FILE,
     THERE_IS_NO_SESSION,
-    THIS_IS_NO_SESSION,
+    THIS_IS_NOT_A_SESSION,
     WAS_CHANGED_AFTER_IT_WAS,
 )
 from words import (
@@ -453,7 +453,7 @@ def test_an_event_that_was_changed_is_found_first(shop: Shop) -> None:
 
 # What is wrong with a file, and what is said of it.
 BROKEN: dict[str, tuple[Callable[[str], str], str]] = {
-    "empty": (lambda text: "", f"{THIS_IS_NO_SESSION}: its first form is not (quoth-session …)."),
+    "empty": (lambda text: "", f"{THIS_IS_NOT_A_SESSION}: its first form is not (quoth-session …)."),
     "a line less": (
         lambda text: "\n".join(text.splitlines()[:-1]),
         "15 of the 16 events of session s are here.",

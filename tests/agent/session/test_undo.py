@@ -304,7 +304,7 @@ def test_a_file_that_is_too_large_is_said_at_once(tmp_path: Path) -> None:
     with at_work(tmp_path) as one:
         result = one.call('(write-file :path "big.txt" :content "small")')
         assert result.message == (
-            "big.txt was larger than 20,000,000 bytes, too large for quoth undo to put it back."
+            "big.txt was larger than 20,000,000 bytes, too large for quoth undo to restore."
         )
         assert left(way_of(one).plan())["big.txt"].startswith(
             "its earlier content was not kept (files up to 20 MB"

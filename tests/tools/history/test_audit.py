@@ -214,7 +214,7 @@ TAMPERED: list[tuple[str, str, list[str]]] = [
     (
         "the head set back",
         "UPDATE audit_head SET seq = 5",
-        ["Row 6 (call c6) was put in after the last row the audit wrote."],
+        ["Row 6 (call c6) was inserted after the audit's last row."],
     ),
     (
         "another head",
@@ -248,7 +248,7 @@ def forged(store: Store, **more: Any) -> dict[str, Any]:
 
 def test_a_forged_row_whose_hash_fits_is_found_by_the_head(trail: StoreAudit, store: Store) -> None:
     forged(store)
-    assert faults(trail) == ["Row 7 (call c7) was put in after the last row the audit wrote."]
+    assert faults(trail) == ["Row 7 (call c7) was inserted after the audit's last row."]
     trail.write(row(8))
     assert faults(trail) == ["Row 8 (call c8) does not continue row 7."]
 

@@ -105,7 +105,7 @@ def test_a_text_is_there_after_a_restart(tmp_path: Path) -> None:
 
 
 NOT_HERE = 'This session keeps no text "{near}".'
-COPY = " An id stands where a result was left out: copy it from there."
+COPY = " A cut result contains its id: copy it from there."
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_another_sessions_and_another_users_text_is_refused(store: Store, sessio
     result = door.pass_through(more_form(id))
     assert (result.status, result.value) == ("error", None)
     assert result.message.startswith(
-        f'This session keeps no text "{id}". An id stands'
+        f'This session keeps no text "{id}". A cut result'
     )  # and names no other's
     assert here(pages(store)).pass_through(more_form(id)).status == "ok"
 

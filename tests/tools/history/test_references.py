@@ -74,15 +74,15 @@ ALTERED = [
     (
         "UPDATE events SET digest = 'x' WHERE seq = 6",
         [
-            f"Row 1 (call x) tells of event s.6, which {WAS_CHANGED_AFTER_IT_WAS}.",
+            f"Row 1 (call x) refers to event s.6, which {WAS_CHANGED_AFTER_IT_WAS}.",
             f"Event s.6 {WAS_CHANGED_AFTER_IT_WAS}.",
             f"Event s.7 {WAS_CHANGED_AFTER_IT_WAS}.",
         ],
     ),
-    ("DELETE FROM events WHERE seq > 10", ["Row 2 (call x) tells of event s.{last}, which is missing."]),
+    ("DELETE FROM events WHERE seq > 10", ["Row 2 (call x) refers to event s.{last}, which is missing."]),
     (
         "DELETE FROM events WHERE seq = 6",
-        ["Row 1 (call x) tells of event s.6, which is missing.", "Event 6 of session s is missing."],
+        ["Row 1 (call x) refers to event s.6, which is missing.", "Event 6 of session s is missing."],
     ),
     ("UPDATE audit SET event = 5 WHERE seq = 1", [f"Row 1 (call x) {WAS_CHANGED_AFTER_IT_WAS}."]),
     (

@@ -13,7 +13,7 @@ from sentences import (
     CANNOT_BE_READ,
     CANNOT_BE_USED,
     NO_TOOL_HAS_THE_TAG,
-    THIS_IS_NO_SESSION,
+    THIS_IS_NOT_A_SESSION,
     WAS_CHANGED_AFTER_IT_WAS,
 )
 from words import PausableClock, complaint, form
@@ -169,7 +169,7 @@ NO_EVENTS = [
 @pytest.mark.parametrize("text", NO_EVENTS)
 def test_what_is_no_event_is_refused(text: str) -> None:
     said = complaint(TranscriptError, lambda: read_event("s", text, ""))
-    assert said == f"This is no event of a transcript: {text}"
+    assert said == f"This is not an event of a transcript: {text}"
 
 
 @pytest.mark.parametrize("text", ["", "session", "(session :seq", "(session :seq 1 :seq 2)"])
@@ -299,10 +299,19 @@ def test_a_copy_has_the_same_digests_and_an_id_is_given_once(transcript: Transcr
     assert events(transcript, "u") == []
 
 
+NO_HEADER = f"{THIS_IS_NOT_A_SESSION}: its first form is not (quoth-session …)."
 DAMAGES: list[tuple[str, Callable[[list[str]], list[str]], str]] = [
-    ("empty", lambda text: [], f"{THIS_IS_NO_SESSION}: its first form is not (quoth-session …)."),
-    ("no header", lambda text: text[1:], f"{THIS_IS_NO_SESSION}: its first form is not (quoth-session …)."),
-    ("no lisp", lambda text: ["{}", *text], "This is no session: its first form is not (quoth-session …)."),
+    ("empty", lambda text: [], NO_HEADER),
+    (
+        "no header",
+        lambda text: text[1:],
+        f"{THIS_IS_NOT_A_SESSION}: its first form is not (quoth-session …).",
+    ),
+    (
+        "no lisp",
+        lambda text: ["{}", *text],
+        "This is not a session: its first form is not (quoth-session …).",
+    ),
     (
         "newer",
         lambda text: [text[0].replace(":format 1", ":format 2"), *text[1:]],
@@ -438,7 +447,7 @@ def test_a_name_that_is_no_word_is_refused(transcript: Transcript, name: str) ->
     of_ann(transcript)
     whole = list(transcript.events("s"))
     said = complaint(TranscriptError, lambda: read_written("\n".join(written(whole, name, 2, "1"))))
-    assert said == f"{THIS_IS_NO_SESSION}: its id is not one word without control characters."
+    assert said == f"{THIS_IS_NOT_A_SESSION}: its id is not one word without control characters."
     for marks in ({"run": name}, {"key": name}):
         store = Store(":memory:")
         other = Transcript(lambda store=store: store)

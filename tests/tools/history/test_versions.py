@@ -130,4 +130,4 @@ def test_a_content_that_does_not_change_or_is_too_large_is_not_kept(
         place.write("a.txt", b"four", say=said.append)
         place.write("a.txt", b"five", say=said.append)
     assert versions._store().execute("SELECT count(*) FROM contents") == [(1,)]
-    assert said == ["a.txt was larger than 20,000,000 bytes, too large for quoth undo to put it back."]
+    assert said == ["a.txt was larger than 20,000,000 bytes, too large for quoth undo to restore."]
