@@ -56,7 +56,8 @@ def load_tools(
             load(path)
         if path.suffix == ".py" and known.issuperset(table):  # a .hy file may define macros alone
             raise UsageError(
-                f"{path} defines no tool. Write @cognitive_tool (from quoth) above each function that is a tool."
+                f"{path} defines no tool. Write @cognitive_tool (from quoth) above each function "
+                "that is a tool."
             )
     return table
 

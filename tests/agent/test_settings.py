@@ -84,7 +84,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         tmp_path,
         {
             "r.txt": "Hi.",
-            "t.py": 'from quoth import cognitive_tool\n\n@cognitive_tool\ndef t() -> int:\n    """One."""\n    return 1\n',
+            "t.py": 'import quoth\n\n@quoth.cognitive_tool\ndef t() -> int:\n    """One."""\n    return 1\n',
             "p.hy": "; None.\n",
             "g.hy": '"None."\n(defn :async check [tool call ctx] True)\n',
         },
