@@ -46,6 +46,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "flight.fly",
             "Run a flight plan, an Org file, step by step, and write the results into the file.",
         ),
+        "acp": ("acp.acp", "Serve an editor, such as Emacs or Zed, by the Agent Client Protocol."),
         "resume": (
             "run.resume",
             "Continue a session: calls that waited, a run that was interrupted, or the conversation.",

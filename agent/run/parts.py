@@ -230,11 +230,12 @@ def _tell_inner(
     if not _is_heard(events):
         return
     shown = Redactor.of(call.form, table(), by_looks=False).form
-    ids = {"call": call.id, "parent": call.parent or ""}
+    parent = call.parent or ""
     if result is None:
-        _tell(events, AgentEvent("call", shown, **ids))
+        _tell(events, AgentEvent("call", shown, call=call.id, parent=parent))
     else:
-        _tell(events, AgentEvent("result", CallRecord(call.form, result, shown, key=key_in(call)), **ids))
+        record = CallRecord(call.form, result, shown, key=key_in(call))
+        _tell(events, AgentEvent("result", record, call=call.id, parent=parent))
 
 
 def _tell(events: Events, event: AgentEvent) -> None:

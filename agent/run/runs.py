@@ -127,8 +127,9 @@ class Runs:
                 )
             return await self._follow(text, speaker or "", turn or "")
 
-    async def follow(self, text: str) -> Reply[None]:
-        """Run the next message of the conversation of the session's last run, by any command."""
+    async def follow(self, text: str, *, files: Iterable[TaskFile] = ()) -> Reply[None]:
+        """Run the next message of the conversation of the session's last run, by any command. ``files`` are
+        shown beside it, as in ``run``."""
         with self.host.alone():
             self.host.require_open()
             await self.host.renew()
@@ -138,16 +139,24 @@ class Runs:
             told = self.host.record.stimulus(last)
             if told is not None and not self.host.chat and (chat := told.data.get("chat")):
                 async with self._in_chat(chat) as runs:
-                    return await runs.follow(text)
-            return await self._follow(text)
+                    return await runs.follow(text, files=files)
+            return await self._follow(text, files=files)
 
-    async def _follow(self, text: str, speaker: str = "", turn: str = "") -> Reply[None]:
+    async def _follow(
+        self, text: str, speaker: str = "", turn: str = "", files: Iterable[TaskFile] = ()
+    ) -> Reply[None]:
         if self._conversation is None:
             self._conversation = (
                 await self._driver.brought_back(self._talk) if self._talk else self._driver.begin_talk()
             )
         reply, self._talk = await self._first(
-            text, self._conversation, self._talk or "", turn or secrets.token_hex(4), speaker, turn
+            text,
+            self._conversation,
+            self._talk or "",
+            turn or secrets.token_hex(4),
+            speaker,
+            turn,
+            files=files,
         )
         return reply
 

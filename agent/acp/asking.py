@@ -1,0 +1,148 @@
+"""The person at an ACP client: decides about a call that is shown with its difference, and answers questions.
+
+Sources: session/request_permission and elicitation/create of https://agentclientprotocol.com (protocol 1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from acp.core import RequestError
+from acp.helpers import text_block, tool_content, tool_diff_content
+from acp.schema import (
+    ContentToolCallContent,
+    ElicitationFormSessionMode,
+    ElicitationSchema,
+    ElicitationStringPropertySchema,
+    FileEditToolCallContent,
+    PermissionOption,
+    TerminalToolCallContent,
+    ToolCallUpdate,
+)
+
+from quoth.agent.acp.shape import kind_of, locations_of
+from quoth.tools.call.call import Call, Changes
+from quoth.tools.call.ports import asks_fact
+from quoth.tools.call.question import Question
+from quoth.tools.call.redaction import Redactor
+from quoth.tools.consent.requests import Decision
+from quoth.tools.policy.scope import suggested
+from quoth.tools.registry.table import CognitiveTool
+
+ANSWER = "answer"
+
+
+class AcpPerson:
+    """The person at the client of one session.
+
+    ``client`` is the connection to the client, ``name`` its name, ``forms`` whether it shows questions in
+    words. ``session`` and ``root``, the absolute folder of the workspace, are set once the agent is open. A
+    client that does not answer holds up its call alone; the request stays open in the store."""
+
+    session = root = ""
+
+    def __init__(self, client: Any, name: str, *, forms: bool) -> None:
+        self._client, self._name = client, name
+        self._open: set[asyncio.Future[Any]] = set()  # what the client is asked now
+        self._alone = False  # after an interrupt: nothing is asked until ``listen``
+        self._changes: Callable[[CognitiveTool, Call], Changes | None] | None = None
+        if forms:
+            self.answer = self._answer  # a person without this method is asked later
+
+    def show_changes_by(self, changes_of: Callable[[CognitiveTool, Call], Changes | None]) -> None:
+        self._changes = changes_of
+
+    @property
+    def asking(self) -> bool:
+        """Whether the client is asked something now."""
+        return bool(self._open)
+
+    def interrupt(self) -> None:
+        """Withdraw what the client is asked, and ask nothing until ``listen``."""
+        self._alone = True
+        for asked in self._open:
+            asked.cancel()
+
+    def listen(self) -> None:
+        self._alone = False
+
+    async def _asked(self, question: Coroutine[Any, Any, Any]) -> Any:
+        """The client's answer; None if the question is withdrawn or the client has gone."""
+        asked = asyncio.ensure_future(question)
+        self._open.add(asked)
+        try:
+            return await asked
+        except asyncio.CancelledError:
+            if self._alone:
+                return None
+            raise
+        except (RequestError, ConnectionError):
+            return None
+        finally:
+            self._open.discard(asked)
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
+        if self._alone:
+            return None
+        shown = Redactor(call.form, tool.params, by_looks=False).form
+        fact = asks_fact(reason)
+        scope = "" if fact else suggested(tool, call.form)
+        options = [PermissionOption(option_id="once", kind="allow_once", name="Allow once")]
+        if scope:
+            name = f"In this session: {scope}"
+            options.append(PermissionOption(option_id="scope", kind="allow_always", name=name))
+        options.append(PermissionOption(option_id="deny", kind="reject_once", name="Deny"))
+        update = ToolCallUpdate(
+            tool_call_id=call.id,
+            title=f"{reason}: {shown}" if fact else str(shown),
+            kind=kind_of(tool),
+            status="pending",
+            raw_input=dict(shown.args),
+            locations=locations_of(tool, shown, self.root),
+            content=await self._shown(tool, call, reason),
+        )
+        answer = await self._asked(
+            self._client.request_permission(session_id=self.session, options=options, tool_call=update)
+        )
+        match getattr(getattr(answer, "outcome", None), "option_id", ""):
+            case "once":
+                return Decision("once", by=self._name)
+            case "scope" if scope:
+                return Decision("scope", by=self._name, rule=scope)
+            case "deny":
+                return Decision("deny", by=self._name)
+        return None  # cancelled: the request stays open
+
+    async def _shown(
+        self, tool: CognitiveTool, call: Call, reason: str
+    ) -> list[ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent]:
+        """What the person reads beside the form: the reason, marked origins, and each file's difference."""
+        lines = [f"Asked because {reason.rstrip('.')}."]
+        lines += [f"! {one.argument}: {one.words}" for one in call.origins() if not one.known]
+        found = None if self._changes is None else await asyncio.to_thread(self._changes, tool, call)
+        files = found.files if found else ()
+        if found and found.trouble:
+            lines.append(found.trouble)
+        return [
+            tool_content(text_block("\n".join(lines))),
+            *(
+                tool_diff_content(f"{self.root}/{one.path}", one.after or "", one.before)
+                for one in files
+                if one.binary is None
+            ),
+        ]
+
+    async def _answer(self, tool: CognitiveTool, call: Call, question: Question) -> str | None:
+        choices = list(question.choices) or None
+        field = ElicitationStringPropertySchema(type="string", title="Answer", enum=choices)
+        mode = ElicitationFormSessionMode(
+            session_id=self.session,
+            requested_schema=ElicitationSchema(properties={ANSWER: field}, required=[ANSWER]),
+        )
+        if self._alone:
+            return None
+        said = await self._asked(self._client.create_elicitation(message=question.text, mode=mode))
+        content = getattr(said, "content", None) or {}
+        return str(content[ANSWER]) if content.get(ANSWER) else None

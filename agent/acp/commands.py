@@ -1,0 +1,75 @@
+"""The commands of ``quoth acp``: a prompt that begins with ``/``, run without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.run.calls import explained
+from quoth.agent.run.runs import undo_of
+from quoth.agent.session.session import alone
+from quoth.agent.session.undo import left_lines, uncovered_lines
+from quoth.agent.terminal.forms import show_value
+from quoth.agent.terminal.pages import rules_page
+from quoth.agent.terminal.requests import pending_text
+from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.storage.file_lock import not_in_use
+
+# What each does, and the hint for its argument; empty where it takes none.
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "eval": ("Run a Lisp program in the sandbox; the rules judge each call in it.", "(program)"),
+    "fly": ("Run a flight plan, an Org file.", "PLAN.org"),
+    "policy": ("Show the rules, or how they judge a call.", "(form)"),
+    "pending": ("Show what waits for your decision in this session.", ""),
+    "undo": ("Take back the latest changes of files in this session.", ""),
+}
+
+
+def command_in(text: str) -> tuple[str, str] | None:
+    """The command of a prompt and its argument; None for a prompt that is for the model. Raises UsageError
+    for a misspelt command; a path such as ``/etc/hosts`` is not one."""
+    if not text.startswith("/"):
+        return None
+    word, _, rest = text[1:].partition(" ")
+    if word in COMMANDS:
+        return word, rest.strip()
+    if word.isalpha() and (hint := did_you_mean(word, COMMANDS)):
+        raise UsageError(f"Unknown command /{word}.{hint}")
+    return None
+
+
+async def run_command(agent: AsyncAgent, name: str, rest: str) -> str:
+    """Run a command and return the text for the person. Raises QuothError."""
+    match name:
+        case "eval":
+            if not rest:
+                raise UsageError("/eval needs a program, such as /eval (+ 1 2).")
+            result = await agent.eval(rest, route="acp")
+            return show_value(result.value) if result.ok else f"{result.status}: {result.message}"
+        case "fly":
+            if not rest:
+                raise UsageError("/fly needs a plan, such as /fly week.org.")
+            return str(await agent.fly(Path(agent.workspace.root, rest)))
+        case "policy":
+            return explained(agent.host, rest, "acp") if rest else rules_page(agent.policy)
+        case "pending":
+            return pending_text(agent.broker, rest, agent.session) or "Nothing waits."
+        case _:
+            return _undo(agent)
+
+
+def _undo(agent: AsyncAgent) -> str:
+    store = str(agent.store.path)
+    with not_in_use(store, agent.session), alone(Path(store), agent.session):
+        undo = undo_of(agent.host)
+        since = undo.last_group()
+        plan = undo.plan(since)
+        if not since or plan.empty:
+            raise UsageError(undo.nothing(plan, since))
+        done = undo.do(plan) if plan.files else None
+    lines = [f"Put back {path}." for path in done.files] if done else []
+    left = (*plan.left, *(done.failed if done else ()))
+    return "\n".join(
+        [*lines, *left_lines(left, color=False), *uncovered_lines(plan), *(done.said if done else ())]
+    )

@@ -1,0 +1,360 @@
+"""``quoth acp``: sessions of quoth for a client of the Agent Client Protocol on stdio, such as Emacs or Zed.
+
+Each session is an AsyncAgent in the folder that the client names. Requests that wait stay in the store when
+the client cancels or vanishes. Source: https://agentclientprotocol.com, protocol 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from acp.core import RequestError
+from acp.helpers import update_agent_message_text, update_available_commands
+from acp.schema import (
+    AgentCapabilities,
+    AuthMethodAgent,
+    AvailableCommand,
+    AvailableCommandInput,
+    ClientCapabilities,
+    CloseSessionResponse,
+    ForkSessionResponse,
+    Implementation,
+    InitializeResponse,
+    ListSessionsResponse,
+    LoadSessionResponse,
+    NewSessionResponse,
+    PromptCapabilities,
+    PromptResponse,
+    ResumeSessionResponse,
+    SessionCapabilities,
+    SessionCloseCapabilities,
+    SessionForkCapabilities,
+    SessionInfo,
+    SessionInfoUpdate,
+    SessionListCapabilities,
+    SessionMode,
+    SessionModeState,
+    SessionResumeCapabilities,
+    StopReason,
+    UnstructuredCommandInput,
+    Usage,
+)
+
+from quoth import __version__
+from quoth.agent.acp.asking import AcpPerson
+from quoth.agent.acp.commands import COMMANDS, command_in, run_command
+from quoth.agent.acp.shape import Updates, taken
+from quoth.agent.client import AsyncAgent
+from quoth.agent.events import AgentEvent
+from quoth.agent.reply import Reply, ReplyReason
+from quoth.agent.session.index import find_session, fork_session, summaries
+from quoth.agent.session.render import title
+from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.history.outline import SessionRow
+
+PROTOCOL = 1
+LISTED = 50  # sessions of one page of session/list
+LOGIN = "quoth models login PROVIDER"
+STOPS: dict[ReplyReason, StopReason] = {
+    "answered": "end_turn",
+    "pending": "end_turn",
+    "refused": "refusal",
+    "max-steps": "max_turn_requests",
+    "budget": "max_turn_requests",
+    "max-tokens": "max_tokens",
+    "cancelled": "cancelled",
+}
+MODES = SessionModeState(
+    current_mode_id="ask",
+    available_modes=[
+        SessionMode(id="ask", name="Ask", description="Ask about each call that the rules do not allow."),
+        SessionMode(id="plan", name="Plan", description="Only read; other calls become steps of a plan."),
+    ],
+)
+
+
+class Opening(Protocol):
+    """Opens the agent of a session: a new one, or the one with this id."""
+
+    def __call__(self, folder: Path, session: str | None, consent: Any, channel: str) -> AsyncAgent: ...
+
+
+class Talk:
+    """One session of a client: sends what happens as updates, in order."""
+
+    def __init__(self, agent: AsyncAgent, client: Any) -> None:
+        self.agent = agent
+        self.updates = Updates(agent.table, str(agent.workspace.root))
+        self.titled = False
+        self._client = client
+        self._waiting: asyncio.Queue[Any] = asyncio.Queue()
+        self._sending = asyncio.create_task(self._send())
+        self._resuming: asyncio.Task[None] | None = None
+
+    def hear(self, event: AgentEvent) -> None:
+        for update in self.updates.of(event):
+            self.show(update)
+
+    def show(self, update: Any) -> None:
+        self._waiting.put_nowait(update)
+
+    async def shown(self) -> None:
+        """Wait until all updates are sent: they come before the answer to a request."""
+        await self._waiting.join()
+
+    async def _send(self) -> None:
+        while True:
+            update = await self._waiting.get()
+            with contextlib.suppress(Exception):  # a client that has gone ends the connection
+                await self._client.session_update(session_id=self.agent.session, update=update)
+            self._waiting.task_done()
+
+    def resume_later(self) -> None:
+        """Ask again about what waits in a session that was loaded, and continue it."""
+        if self.agent.runs.waits:
+            self._resuming = asyncio.create_task(self._resumed())
+
+    async def _resumed(self) -> None:
+        try:
+            for done in await self.agent.resume():
+                if isinstance(done, Reply) and not done.ok:  # the words of an answer came as events
+                    self.show(update_agent_message_text(f"{done.said}\n"))
+        except QuothError as error:
+            self.show(update_agent_message_text(f"{error}\n"))
+
+    async def aclose(self) -> None:
+        self.agent.interrupt()
+        if self._resuming is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait([self._resuming], timeout=5)
+            self._resuming.cancel()
+        await self.agent.aclose()
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self.shown(), 1)
+        self._sending.cancel()
+
+
+class AcpServer:
+    """The agent side of one connection. ``opening`` opens the agents of its sessions."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        self._talks: dict[str, Talk] = {}
+        self._client: Any = None
+        self._name, self._forms = "client", False
+
+    def on_connect(self, conn: Any) -> None:
+        self._client = conn
+
+    async def aclose(self) -> None:
+        """Stop all sessions: the client has gone. What waits stays in the store."""
+        await asyncio.gather(*(talk.aclose() for talk in self._talks.values()), return_exceptions=True)
+
+    async def initialize(
+        self,
+        protocol_version: int,
+        client_capabilities: ClientCapabilities | None = None,
+        client_info: Implementation | None = None,
+        **_: Any,
+    ) -> InitializeResponse:
+        self._name = client_info.name if client_info else "client"
+        asks = getattr(client_capabilities, "elicitation", None)
+        self._forms = getattr(asks, "form", None) is not None
+        return InitializeResponse(
+            protocol_version=PROTOCOL,
+            agent_info=Implementation(name="quoth", version=__version__),
+            agent_capabilities=AgentCapabilities(
+                load_session=True,
+                prompt_capabilities=PromptCapabilities(image=True, embedded_context=True),
+                session_capabilities=SessionCapabilities(
+                    list=SessionListCapabilities(),
+                    resume=SessionResumeCapabilities(),
+                    close=SessionCloseCapabilities(),
+                    fork=SessionForkCapabilities(),
+                ),
+            ),
+            auth_methods=[AuthMethodAgent(id="login", name=LOGIN, description=f"Run in a terminal: {LOGIN}")],
+        )
+
+    async def authenticate(self, method_id: str, **_: Any) -> None:
+        """Nothing to do here: the key is stored in a terminal, and looked for at the next prompt."""
+
+    # Sessions
+
+    async def new_session(
+        self, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
+    ) -> NewSessionResponse:
+        talk = await self._opened(cwd, None, mcp_servers)
+        return NewSessionResponse(session_id=talk.agent.session, modes=MODES)
+
+    async def load_session(
+        self, cwd: str, session_id: str, mcp_servers: list[Any] | None = None, **_: Any
+    ) -> LoadSessionResponse:
+        """Open a session, show it as it was, and ask again about what waits, once."""
+        talk = await self._opened(cwd, session_id, mcp_servers)
+        with _sentences():
+            for update in talk.updates.of_transcript([*talk.agent.transcript.events(talk.agent.session)]):
+                talk.show(update)
+        await talk.shown()
+        talk.resume_later()
+        return LoadSessionResponse(modes=MODES)
+
+    async def resume_session(
+        self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
+    ) -> ResumeSessionResponse:
+        (await self._opened(cwd, session_id, mcp_servers)).resume_later()
+        return ResumeSessionResponse(modes=MODES)
+
+    async def fork_session(
+        self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
+    ) -> ForkSessionResponse:
+        with _sentences():
+            async with self._reading(cwd) as agent:
+                new, _count = fork_session(agent.store, find_session(agent.store, session_id))
+        await self._opened(cwd, new, mcp_servers)
+        return ForkSessionResponse(session_id=new, modes=MODES)
+
+    async def list_sessions(
+        self, cwd: str | None = None, cursor: str | None = None, **_: Any
+    ) -> ListSessionsResponse:
+        """The sessions of a folder's workspace, the latest first; without a folder those that are open."""
+        if cwd is None:
+            opened = [
+                SessionInfo(session_id=name, cwd=str(one.agent.workspace.root))
+                for name, one in self._talks.items()
+            ]
+            return ListSessionsResponse(sessions=opened)
+        start = int(cursor) if cursor and cursor.isdecimal() else 0
+        with _sentences():
+            async with self._reading(cwd) as agent:
+                rows = [*agent.transcript.sessions()][::-1]
+                page = [*summaries(agent.store, (SessionRow(*row) for row in rows[start : start + LISTED]))]
+        found = [
+            SessionInfo(session_id=one.id, cwd=cwd, title=title(one.task), updated_at=one.last)
+            for one in page
+        ]
+        more = str(start + LISTED) if start + LISTED < len(rows) else None
+        return ListSessionsResponse(sessions=found, next_cursor=more)
+
+    async def close_session(self, session_id: str, **_: Any) -> CloseSessionResponse:
+        talk = self._talk(session_id)
+        del self._talks[session_id]
+        await talk.aclose()
+        return CloseSessionResponse()
+
+    async def set_session_mode(self, mode_id: str, session_id: str, **_: Any) -> None:
+        if mode_id not in {mode.id for mode in MODES.available_modes}:
+            raise RequestError.invalid_params({"details": f"Unknown mode {mode_id}; it is ask or plan."})
+        with _sentences():
+            self._talk(session_id).agent.host.use_plan_mode(mode_id == "plan")
+
+    # A turn
+
+    async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
+        talk = self._talk(session_id)
+        agent = talk.agent
+        with _sentences():
+            text, files = taken(prompt)
+            if command := command_in(text):
+                talk.show(update_agent_message_text(f"{await run_command(agent, *command)}\n"))
+                await talk.shown()
+                return PromptResponse(stop_reason="end_turn")
+            if not files and not text:
+                raise UsageError("The prompt is empty.")
+            self._require_model(agent)
+            if not talk.titled:
+                talk.titled = True
+                talk.show(SessionInfoUpdate(session_update="session_info_update", title=title(text)))
+            reply = await agent.follow(text or "Look at what was given.", files=files)
+        if reply.status == "pending":
+            talk.show(update_agent_message_text(f"{reply.said}\n"))
+        await talk.shown()
+        if reply.reason == "failed":
+            raise RequestError.internal_error({"details": reply.said})
+        used = reply.usage
+        return PromptResponse(
+            stop_reason=STOPS[reply.reason],
+            usage=Usage(
+                input_tokens=used.input_tokens,
+                output_tokens=used.output_tokens,
+                total_tokens=used.input_tokens + used.output_tokens,
+            ),
+        )
+
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        if (talk := self._talks.get(session_id)) is not None:
+            talk.agent.interrupt()
+
+    # Helpers
+
+    def _talk(self, session: str) -> Talk:
+        if session not in self._talks:
+            said = f"Session {session} is not open here. Open it with session/load."
+            raise RequestError.invalid_params({"details": said})
+        return self._talks[session]
+
+    def _require_model(self, agent: AsyncAgent) -> None:
+        """Refuse a prompt where no model can be asked, in the words that say how to get one."""
+        try:
+            agent.models.backend()
+        except UsageError as error:
+            raise RequestError.auth_required({"details": f"{error} Or: {LOGIN}"}) from None
+
+    @contextlib.asynccontextmanager
+    async def _reading(self, cwd: str) -> AsyncIterator[AsyncAgent]:
+        async with self._opening(_folder(cwd), None, None, self._channel) as agent:
+            yield agent
+
+    @property
+    def _channel(self) -> str:
+        return f"acp {self._name}"
+
+    async def _opened(self, cwd: str, session: str | None, servers: list[Any] | None) -> Talk:
+        if servers:
+            said = "quoth takes no MCP servers from a client. Leave mcpServers empty."
+            raise RequestError.invalid_params({"details": said})
+        folder = _folder(cwd)
+        with _sentences():
+            if session is not None:
+                async with self._reading(cwd) as agent:
+                    session = find_session(agent.store, session)
+                if (before := self._talks.pop(session, None)) is not None:
+                    await before.aclose()
+            person = AcpPerson(self._client, self._name, forms=self._forms)
+            agent = self._opening(folder, session, person, self._channel)
+        person.session, person.root = agent.session, str(agent.workspace.root)
+        talk = Talk(agent, self._client)
+        agent.on_event = talk.hear
+        self._talks[agent.session] = talk
+        talk.show(
+            update_available_commands(
+                AvailableCommand(
+                    name=name,
+                    description=about,
+                    input=AvailableCommandInput(UnstructuredCommandInput(hint=hint)) if hint else None,
+                )
+                for name, (about, hint) in COMMANDS.items()
+            )
+        )
+        return talk
+
+
+def _folder(cwd: str) -> Path:
+    """The folder that a client names. Raises RequestError."""
+    if not Path(cwd).is_absolute() or not Path(cwd).is_dir():
+        said = f"cwd must be the absolute path of a folder, not {cwd}."
+        raise RequestError.invalid_params({"details": said})
+    return Path(cwd)
+
+
+@contextlib.contextmanager
+def _sentences() -> Iterator[None]:
+    """Within it an error of quoth is an error of the protocol, with its sentence."""
+    try:
+        yield
+    except QuothError as error:
+        raise RequestError.invalid_params({"details": str(error)}) from None

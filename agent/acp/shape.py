@@ -1,0 +1,154 @@
+"""What quoth has in the shapes of the Agent Client Protocol: calls, results, events of a session, plans.
+
+Sources: the prompt turn, tool calls and agent plan of https://agentclientprotocol.com (protocol 1).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from acp.helpers import (
+    plan_entry,
+    start_tool_call,
+    text_block,
+    tool_content,
+    update_agent_message_text,
+    update_agent_thought_text,
+    update_plan,
+    update_tool_call,
+    update_user_message_text,
+)
+from acp.schema import PlanEntryStatus, ToolCallLocation, ToolCallStatus, ToolKind
+
+from quoth.agent.events import AgentEvent
+from quoth.agent.session.render import is_calls, result_text, thoughts_of, words_of
+from quoth.agent.terminal.forms import show_value
+from quoth.tools.errors import UsageError
+from quoth.tools.history.event import Event, read_form
+from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.text import short
+
+KINDS: Mapping[str, ToolKind] = {
+    "deletes": "delete",
+    "writes": "edit",
+    "runs": "execute",
+    "net": "fetch",
+    "reads": "read",
+}
+RESULT_CHARS = 4000  # of a result that the client shows
+STEPS: Mapping[str, PlanEntryStatus] = {"begun": "in_progress", "waits": "in_progress", "": "pending"}
+
+
+def kind_of(tool: CognitiveTool | None) -> ToolKind:
+    """The kind of a call, for an icon: by the strongest effect that its tool declares."""
+    effects = () if tool is None else tool.effects
+    return next((kind for effect, kind in KINDS.items() if effect in effects), "other")
+
+
+def locations_of(tool: CognitiveTool | None, form: CallForm, root: str) -> list[ToolCallLocation]:
+    """The files that a call names, as absolute paths, with the line where it has one."""
+    names = [] if tool is None else [param.name for param in tool.path_params]
+    line = form.args.get("line", form.args.get("start"))
+    line = line if isinstance(line, int) and line >= 0 else None
+    paths = [str(form.args[name]) for name in names if isinstance(form.args.get(name), str)]
+    return [
+        ToolCallLocation(path=path if path.startswith("/") else f"{root}/{path}", line=line) for path in paths
+    ]
+
+
+def call_update(id: str, form: CallForm, table: ToolTable, root: str) -> Any:
+    """The update that a call begins; its title is its form."""
+    tool = table.find(form.tool)
+    return start_tool_call(
+        id,
+        str(form),
+        kind=kind_of(tool),
+        status="in_progress",
+        raw_input=dict(form.args),
+        locations=locations_of(tool, form, root),
+    )
+
+
+def result_update(id: str, status: str, text: str) -> Any:
+    """The update that a call ended, or waits for a person."""
+    state: ToolCallStatus = "completed" if status == "ok" else "pending" if status == "pending" else "failed"
+    shown = text if status == "ok" else f"{status}: {text}"
+    return update_tool_call(id, status=state, content=[tool_content(text_block(short(shown, RESULT_CHARS)))])
+
+
+class Updates:
+    """The updates of one session that come of events; a flight's plan is kept to be sent whole."""
+
+    def __init__(self, table: ToolTable, root: str) -> None:
+        self.table, self._root = table, root
+        self._steps: dict[str, tuple[str, PlanEntryStatus]] = {}
+
+    def of(self, event: AgentEvent) -> Iterator[Any]:
+        data = event.data
+        match event.kind:
+            case "said":
+                yield update_agent_message_text(f"{data}\n\n")
+            case "thought" if data.reading.reasoning:
+                yield update_agent_thought_text(data.reading.reasoning)
+            case "call":
+                yield call_update(event.call, data, self.table, self._root)
+            case "result":
+                result = data.told
+                text = show_value(result.value) if result.ok else result.message
+                yield result_update(event.call, result.status, text)
+            case "note" | "message":
+                yield update_agent_message_text(f"{data}\n\n")
+            case "flight":
+                self._steps = {step.id: (step.title or step.id, "pending") for step in data.steps}
+                yield self._plan()
+            case "step":
+                self._steps[data.id] = (data.title or data.id, STEPS.get(data.status, "completed"))
+                yield self._plan()
+
+    def _plan(self) -> Any:
+        return update_plan(plan_entry(title, status=status) for title, status in self._steps.values())
+
+    def of_transcript(self, events: Sequence[Event]) -> Iterator[Any]:
+        """The updates that show a session as it was: its tasks, words, thoughts and calls."""
+        called: dict[str, str] = {}
+        for event in events:
+            said = event.said
+            match event.kind:
+                case "stimulus" if "/" not in event.run:
+                    yield update_user_message_text(str(said["text"]))
+                case "reply":
+                    if thoughts := thoughts_of(said):
+                        yield update_agent_thought_text(thoughts)
+                    if not is_calls(said["text"]) and (words := words_of(said).strip()):
+                        yield update_agent_message_text(f"{words}\n\n")
+                case "call":
+                    called[event.key] = str(said["id"])
+                    yield call_update(called[event.key], read_form(said["form"]), self.table, self._root)
+                case "receipt" if event.key in called:
+                    yield result_update(called[event.key], event.status, result_text(event))
+
+
+def taken(blocks: Sequence[Any]) -> tuple[str, list[tuple[str, bytes]]]:
+    """The person's words in the blocks of a prompt, and the texts and images beside them with their names,
+    which are data. Raises UsageError for audio."""
+    words, files = [], []
+    for number, block in enumerate(blocks, 1):
+        match block.type:
+            case "text":
+                words.append(block.text)
+            case "image":
+                files.append(
+                    (f"image-{number}.{block.mime_type.rpartition('/')[2]}", base64.b64decode(block.data))
+                )
+            case "resource_link":
+                files.append((f"link-{number}.txt", f"{block.name}: {block.uri}\n".encode()))
+            case "resource":
+                text = getattr(block.resource, "text", None)
+                data = base64.b64decode(block.resource.blob) if text is None else text.encode()
+                files.append((str(block.resource.uri).rpartition("/")[2] or f"resource-{number}", data))
+            case other:
+                raise UsageError(f"quoth does not take {other} in a prompt.")
+    return "\n".join(words).strip(), files

@@ -1,0 +1,57 @@
+"""quoth acp: serve an editor by the Agent Client Protocol on standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.cli.common import agent_of, begin_to_serve, open_store
+from quoth.agent.cli.options import DONE, RunOptions, take_over
+from quoth.agent.terminal.output import results_only
+from quoth.tools.errors import UsageError
+from quoth.tools.installing import install_extra
+from quoth.tools.policy.project import find_project
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+
+
+class AcpOptions(RunOptions):
+    """The settings of all sessions; the client names the folder of each."""
+
+    works_in_workspace = False
+
+
+def acp(options: AcpOptions) -> int:
+    try:
+        from acp.core import DEFAULT_STDIO_BUFFER_LIMIT_BYTES, run_agent
+        from acp.stdio import stdio_streams
+
+        from quoth.agent.acp.server import AcpServer
+    except ImportError:
+        said = f"quoth acp needs the package agent-client-protocol: {install_extra('acp')}"
+        raise UsageError(said) from None
+
+    def opening(folder: Path, session: str | None, consent: Any, channel: str) -> AsyncAgent:
+        one = replace(options, workspace=str(find_project(folder).root), session=session, no_input=True)
+        if session:
+            with open_store(one) as store:
+                one = take_over(one, store, session, one.asker)
+        agent = agent_of(one, channel=channel, **({"consent": consent} if not one.yes else {}))
+        agent.deliver = None  # standard output is the client's; messages are among the updates
+        return agent
+
+    async def serve() -> None:
+        server = AcpServer(opening)
+        reader, writer = await stdio_streams(limit=DEFAULT_STDIO_BUFFER_LIMIT_BYTES)
+        with results_only():  # what a tool prints must not get among the messages
+            try:
+                await run_agent(server, writer, reader, use_unstable_protocol=True)  # type: ignore[arg-type]
+            finally:
+                await server.aclose()
+
+    begin_to_serve()
+    asyncio.run(serve())
+    return DONE

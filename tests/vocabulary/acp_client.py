@@ -1,0 +1,107 @@
+"""A client of the Agent Client Protocol for tests: that of the package, and what it was shown and asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from acp import spawn_agent_process
+from acp.core import RequestError
+from acp.helpers import text_block
+from acp.schema import (
+    AllowedOutcome,
+    ClientCapabilities,
+    DeniedOutcome,
+    Implementation,
+    PromptResponse,
+    RequestPermissionResponse,
+)
+from commands import command
+
+SECONDS = 60
+
+
+class Editor:
+    """The client: picks an option by ``picks``, a name for each question in turn; None cancels the question,
+    and ``wait`` never answers it. ``says`` answers questions in words."""
+
+    def __init__(self, *picks: str | None, says: str = "") -> None:
+        self.picks, self.says = list(picks), says
+        self.updates: list[Any] = []
+        self.asked: list[Any] = []
+        self.offered: list[list[Any]] = []
+        self.questions: list[str] = []
+        self.question_came = asyncio.Event()
+
+    def on_connect(self, conn: Any) -> None:
+        self.agent = conn
+
+    async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **_: Any) -> Any:
+        self.asked.append(tool_call)
+        self.offered.append(options)
+        self.question_came.set()
+        pick = self.picks.pop(0)
+        if pick == "wait":
+            await asyncio.sleep(SECONDS)
+        if pick is None or pick == "wait":
+            return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
+        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=pick))
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        self.updates.append(update)
+
+    async def create_elicitation(self, message: str, mode: Any, **_: Any) -> Any:
+        self.questions.append(message)
+        from acp.schema import AcceptElicitationResponse
+
+        return AcceptElicitationResponse(action="accept", content={"answer": self.says})
+
+    async def say(self, session: str, *blocks: Any) -> PromptResponse:
+        """Send a prompt of texts or blocks, and wait for the end of the turn."""
+        prompt = [text_block(block) if isinstance(block, str) else block for block in blocks]
+        return await asyncio.wait_for(self.agent.prompt(session_id=session, prompt=prompt), SECONDS)
+
+    def words(self) -> str:
+        """What the agent has said."""
+        chunks = [one for one in self.updates if one.session_update == "agent_message_chunk"]
+        return "".join(one.content.text for one in chunks)
+
+    def calls(self) -> list[tuple[str, str]]:
+        """Each call that began, by its title, and its last state."""
+        begun = {one.tool_call_id: one for one in self.updates if one.session_update == "tool_call"}
+        states = {
+            one.tool_call_id: one.status for one in self.updates if one.session_update == "tool_call_update"
+        }
+        return [(one.title, states.get(id, one.status)) for id, one in begun.items()]
+
+
+@contextlib.asynccontextmanager
+async def editor(folder: Path, *words: str, client: Editor, forms: bool = False) -> AsyncIterator[Editor]:
+    """A client of ``quoth acp`` with these words, which runs in the folder."""
+    capabilities = ClientCapabilities.model_validate({"elicitation": {"form": {}}} if forms else {})
+    async with spawn_agent_process(
+        client, *command(), "acp", *words, env=dict(os.environ), cwd=folder, use_unstable_protocol=True
+    ) as (agent, process):
+        client.agent, client.process = agent, process
+        await asyncio.wait_for(
+            agent.initialize(
+                protocol_version=1,
+                client_info=Implementation(name="probe", version="1"),
+                client_capabilities=capabilities,
+            ),
+            SECONDS,
+        )
+        yield client
+
+
+async def refused(work: Callable[[], Any]) -> str:
+    """The sentence with which the agent refuses a request."""
+    try:
+        await asyncio.wait_for(work(), SECONDS)
+    except RequestError as error:
+        return str(error.data["details"])
+    raise AssertionError("the agent did not refuse it")
