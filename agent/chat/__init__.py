@@ -1,1 +1,1 @@
-"""Chats: many conversations in one process, each with its own session. Knows runs, and no command line."""
+"""Chats: many conversations in one process, each with its own session."""

@@ -1,9 +1,7 @@
-"""Chats side by side: each has a queue of its own, and its messages are answered in the order in which they
-came.
+"""Concurrent chats: each has its own queue and answers its messages in order of arrival.
 
-Knows the inbox, and the host that has a conversation for each chat; it must not know sockets or lines of
-bytes. Who may decide a request is what the host said when it began, and who decides is a line's mark; no text
-is asked.
+The gateway's options name the users who may decide requests, and the field ``user`` of a line names the
+decider; the text of a message is never interpreted for this.
 """
 
 from __future__ import annotations
@@ -31,18 +29,18 @@ from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.errors import BusyError, QuothError, UsageError
 from quoth.tools.text import count, short
 
-WAITING = 20  # messages of one chat that may wait behind the one in work
-IDLE_CHATS = 500  # conversations that are kept at hand; others come back from their transcripts
+WAITING = 20  # maximum messages of a chat that wait behind the current one
+IDLE_CHATS = 500  # idle conversations kept in memory; others are restored from their transcripts
 WATCH_SECONDS = 1.0
-BUSY_LOOKS = 60  # so often is looked, with WATCH_SECONDS between, whether another process still drives a chat
+BUSY_LOOKS = 60  # checks, WATCH_SECONDS apart, whether another process still drives a chat
 FORM_CHARS = 500
-_REQUEST = re.compile(r"\(request (\w+)\)")  # as the broker names it in the message of a call that waits
+_REQUEST = re.compile(r"\(request (\w+)\)")  # the broker's notation in the message of a waiting call
 
 
 class Chats:
-    """The chats of the agent with these ``runs``. ``answers`` sends a line to those who hear its chat, and
-    says whether anybody does. ``approvers`` are the users who may decide requests; ``waiting`` is how many
-    messages of a chat may wait."""
+    """The chats of the agent with these ``runs``. ``answers`` sends a line to the clients of its chat, and
+    returns whether there is one. ``approvers`` are the users who may decide requests; ``waiting`` is the
+    maximum number of waiting messages of a chat."""
 
     def __init__(
         self,
@@ -58,14 +56,16 @@ class Chats:
         self._answers = answers
         self._approvers = approvers
         self._most = waiting
-        self._queues: dict[str, deque[Accepted]] = {}  # of the chats at work, what is in work first
+        self._queues: dict[
+            str, deque[Accepted]
+        ] = {}  # of the working chats; the first message is the current one
         self._working: dict[str, asyncio.Task[None]] = {}
         self._asked: dict[int, Accepted] = {}  # messages with calls that wait for a person
-        self._talkers: dict[str, Runs] = {}  # the one used last at the end
+        self._talkers: dict[str, Runs] = {}  # least recently used first
         self._stopping = False
 
     def start(self) -> None:
-        """Go on with what was accepted before and not answered."""
+        """Continue with messages that were accepted earlier and not answered."""
         for one in self._inbox.unfinished():
             if one.state == "asked":
                 self._asked[one.seq] = one
@@ -74,20 +74,20 @@ class Chats:
         self._take_up()
 
     def accept(self, message: ChatMessage) -> Outgoing | None:
-        """Take a message in; a line that says why not, if it cannot be. One that came before is no mistake,
-        and is not answered again."""
+        """Accept a message, or return a line with the reason for refusing it. A repeated message is ignored
+        without an error."""
         if self._inbox.has(message):
             return None
-        if len(self._queues.get(message.chat, ())) > self._most:  # the first of them is in work
+        if len(self._queues.get(message.chat, ())) > self._most:  # the first is the current one
             waiting = count(self._most, "message")
-            text = f"Chat {message.chat} has {waiting} waiting already; send this one again later."
+            text = f"Chat {message.chat} already has {waiting} waiting. Send this one again later."
             return Outgoing(message.id, message.chat, "error", text)
         self._queue(self._inbox.accept(message))
         return None
 
     def decide(self, choice: Choice) -> Outgoing | None:
-        """Record what somebody decides, and go on with what waited for it. The line says what was decided,
-        or why it does not count; there is none for a decision without an id that counts."""
+        """Record a decision and continue the messages that waited for it. Returns a line with the decision or
+        the reason for refusing it; None for a recorded decision without an id."""
         try:
             text = self._decided(choice)
         except QuothError as error:
@@ -100,7 +100,7 @@ class Chats:
             self._must_approve(choice.user)
         request = self._runs.host.broker.find(choice.request)
         if request.session != self._talker(choice.chat).host.session:
-            raise UsageError(f"Request {request.id} is not of chat {choice.chat}.")
+            raise UsageError(f"Request {request.id} does not belong to chat {choice.chat}.")
         if choice.user != request.user:
             self._must_approve(choice.user)
         kind: Any = "once" if choice.approved else "deny" if choice.answer is None else "answer"
@@ -112,15 +112,15 @@ class Chats:
             raise UsageError(f"{CHANGED} nothing was decided.\n{shown}") from None
 
     def _must_approve(self, user: str) -> None:
-        """Raise UsageError for somebody who is no approver. Whoever is asked a question may answer it
-        nevertheless: that allows nothing."""
+        """Raise UsageError for a user who is not an approver, except for the answer of the asked user,
+        because an answer grants no permission."""
         if user not in self._approvers:
-            known = f"those of --approvers may: {', '.join(sorted(self._approvers))}"
-            told = known if self._approvers else "nobody may, without --approvers"
+            known = f"the approvers are {', '.join(sorted(self._approvers))}"
+            told = known if self._approvers else "name approvers with --approvers"
             raise UsageError(f"{user} may not decide requests here; {told}.")
 
     async def hand_over(self, send: Callable[[bytes], Awaitable[bool]], chat: str | None = None) -> None:
-        """Send the lines of a chat, or of all, that nobody was there to take. What is not taken is kept."""
+        """Send the undelivered lines of a chat, or of all chats. Lines without a client are kept."""
         for seq, lines in self._inbox.kept(chat):
             for line in filter(None, lines.split("\n")):
                 if not await send(f"{line}\n".encode()):
@@ -128,8 +128,8 @@ class Chats:
             self._inbox.handed_over(seq, lines)
 
     def go_on(self) -> None:
-        """Go on with the messages whose requests were decided, here or elsewhere; if the store is locked or
-        full, when ``watch`` looks again."""
+        """Continue the messages whose requests were decided, here or elsewhere. If the store is locked or
+        full, ``watch`` tries again."""
         with contextlib.suppress(QuothError):
             self._take_up()
 
@@ -145,22 +145,22 @@ class Chats:
                 self._queue(one)
 
     async def watch(self) -> None:
-        """Look now and then whether a person has decided something in another way, such as quoth approve."""
+        """Check regularly for decisions made outside the gateway, such as with quoth approve."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
             self.go_on()
 
     async def finish(self, chats: Collection[str] | None = None) -> None:
-        """Return when every accepted message is answered, of these chats or of all."""
+        """Return after all accepted messages are answered, of these chats or of all."""
         while work := [task for chat, task in self._working.items() if chats is None or chat in chats]:
             await asyncio.wait(work)
 
     def begin_no_more(self) -> None:
-        """Answer no more than the messages in work. The others stay accepted, for the next start."""
+        """Finish only the current messages. The others stay accepted, for the next start."""
         self._stopping = True
 
     async def stop(self, seconds: float) -> bool:
-        """Return when the messages in work are answered, or after so many seconds: whether they are."""
+        """Wait at most ``seconds`` for the current messages; return whether they were answered."""
         self.begin_no_more()
         work = set(self._working.values())
         if not work:
@@ -180,7 +180,7 @@ class Chats:
             self._working[chat] = asyncio.ensure_future(self._work(chat))
 
     async def _work(self, chat: str) -> None:
-        """Answer the messages of a chat until none is left."""
+        """Answer the messages of a chat until its queue is empty."""
         queue = self._queues[chat]
         try:
             while queue and not self._stopping:
@@ -193,25 +193,25 @@ class Chats:
         await self._let_go()
 
     async def _answer(self, one: Accepted) -> None:
-        """Answer a message, or go on with it; record what has gone out."""
+        """Answer or continue a message, and record the sent lines."""
         chat, failed = one.message.chat, False
         try:
             talker = self._talker(chat)
             reply = await self._reply(talker, one)
             if reply is None or reply.status == "interrupted":
-                return  # it stays as it is, for the next start
+                return  # it stays accepted, for the next start
             waiting = [call.result.message for call in reply.calls if call.result.status == "pending"]
             named = set(_REQUEST.findall(" ".join(waiting)))
             open_here = talker.host.broker.requests(session=talker.host.session) if waiting else []
             lines = _lines(one.message, reply, [request for request in open_here if request.id in named])
-        except Exception as error:  # one message that cannot be answered must not end the others
+        except Exception as error:  # one failed message must not end the others
             why = str(error)
-            if not isinstance(error, QuothError):  # its words may name what is no matter of the chat
+            if not isinstance(error, QuothError):  # its words may contain details that the chat must not see
                 complain(f"chat {chat}: {type(error).__name__}: {error}")
                 why = f"The message could not be answered ({type(error).__name__})."
             line = Outgoing(one.message.id, chat, "error", why)
             lines, waiting, failed = [(_name(line), line)], [], True
-        # What was decided and could not be gone on with is tried again at the next start.
+        # A decided message that could not be continued is tried again at the next start.
         waits = bool(waiting) or (failed and one.state == "asked")
         one.told -= set() if failed else one.decided
         new = [(name, line) for name, line in lines if name not in one.told]
@@ -226,11 +226,11 @@ class Chats:
             self._save(one)
         if waiting:
             self._asked[one.seq] = one
-            self.go_on()  # somebody may have decided as soon as the line was out
+            self.go_on()  # a person may decide as soon as the line is out
 
     async def _reply(self, talker: Runs, one: Accepted) -> Reply | None:
-        """The Reply to a message, as soon as no other process drives its chat, such as quoth resume; None if
-        the end came first."""
+        """The Reply to a message, after other processes that drive its chat, such as quoth resume; None if
+        the gateway ends first."""
         for left in reversed(range(BUSY_LOOKS)):
             try:
                 return await talker.say(one.message.text, speaker=one.message.user, turn=one.turn)
@@ -245,7 +245,7 @@ class Chats:
     def _save(self, one: Accepted, kept: bytes = b"") -> None:
         try:
             self._inbox.save(one, kept)
-        except QuothError as error:  # then it is told once more at the next start
+        except QuothError as error:  # it is sent again at the next start
             complain(str(error))
 
     def _talker(self, chat: str) -> Runs:
@@ -257,20 +257,21 @@ class Chats:
         return talker
 
     def _note(self, chat: str, event: AgentEvent) -> None:
-        """Tell whoever keeps the gateway what is no answer, such as a file that could not be read."""
+        """Print notes that are not part of the reply, such as about an unreadable file, on the gateway's
+        stderr."""
         if event.kind == "note":
             complain(f"chat {chat}: {event.data}")
 
     async def _let_go(self) -> None:
-        """Let go of the conversations that were not used for the longest time."""
+        """Drop the least recently used conversations."""
         for chat in list(self._talkers)[:-IDLE_CHATS]:
             if chat not in self._working:
                 await self._talkers.pop(chat).host.aclose()
 
 
 def _lines(message: ChatMessage, reply: Reply, asked: Sequence[Request]) -> list[tuple[str, Outgoing]]:
-    """The lines of a reply in their order: itself, its follow-ups, what waits for a person; each with the
-    name under which it is known to have gone out."""
+    """The lines of a reply in order: the reply, its follow-ups, its waiting requests. Each comes with the
+    name that records its sending."""
 
     def line(kind: Any, text: str, **more: Any) -> Outgoing:
         return Outgoing(message.id, message.chat, kind, text, **more)
@@ -297,8 +298,8 @@ def _lines(message: ChatMessage, reply: Reply, asked: Sequence[Request]) -> list
 
 
 def _name(line: Outgoing) -> str:
-    """The name of a reply or error. After an approval a message is answered again, and only what is new is
-    told then."""
+    """The name of a reply or error. After an approval a message is answered again, and only new lines are
+    sent."""
     return f"{line.kind} {hashlib.sha256(line.text.encode()).hexdigest()[:16]}"
 
 

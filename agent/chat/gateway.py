@@ -1,7 +1,6 @@
-"""A gateway: the lines of clients brought to the chats, and the lines of the chats to the clients, over
-standard streams or a unix socket.
+"""A gateway: passes lines between clients and chats, over standard streams or a unix socket.
 
-Knows bytes, sockets and signals; what a line says is read in lines.py and done in chats.py.
+lines.py parses the lines, chats.py acts on them.
 """
 
 from __future__ import annotations
@@ -27,14 +26,15 @@ from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.file_lock import hold
 
-STOP_SECONDS = 30.0  # for the replies in work, when the gateway is told to end
-UNREAD = 16_000_000  # bytes that may wait for a client that does not read; then it is let go
-PIPE_BYTES = 4096  # that a pipe which is ready takes without a pause
+STOP_SECONDS = 30.0  # to finish current replies after a signal
+UNREAD = 16_000_000  # maximum unread bytes of a client; beyond that it is disconnected
+PIPE_BYTES = 4096  # bytes that a writable pipe accepts without blocking
 ENDED, GONE, BROKEN_OFF = "ended", "gone", "broken off"  # how a gateway ends
 
 
 class Client:
-    """Somebody who sends lines. ``chats`` are those it hears: what it has sent to, or all."""
+    """A sender of lines. ``chats`` are the chats whose lines it receives: those it wrote to, or all
+    (None)."""
 
     hears_all = False
 
@@ -42,12 +42,12 @@ class Client:
         self.chats: set[str] = set()
 
     async def send(self, line: bytes) -> bool:
-        """Send a line; whether it went out."""
+        """Send a line; return whether it was sent."""
         raise NotImplementedError
 
 
 class Streams(Client):
-    """The client at the standard streams. It hears every chat."""
+    """The client at the standard streams. It receives the lines of every chat."""
 
     hears_all = True
 
@@ -71,7 +71,7 @@ class Streams(Client):
             return True
 
     async def _writable(self) -> None:
-        """Wait until the reader has room; a file always has. The other chats go on meanwhile."""
+        """Wait until the reader has room, as a file always has. Other chats continue meanwhile."""
         loop, ready = asyncio.get_running_loop(), asyncio.Event()
         try:
             loop.add_writer(self._out, ready.set)
@@ -98,11 +98,11 @@ class SocketClient(Client):
             transport.abort()
             return False
         self._writer.write(line)
-        return not transport.is_closing()  # it fails at once when the client is gone
+        return not transport.is_closing()  # closed at once if the client is gone
 
 
 class Gateway:
-    """The gateway of an agent's chats. Use it as a context manager; a workspace has one at a time."""
+    """The gateway of an agent's chats, a context manager. A workspace has at most one gateway."""
 
     def __init__(
         self,
@@ -115,15 +115,15 @@ class Gateway:
     ) -> None:
         self._store = store
         self._clients: set[Client] = set()
-        self._ending = asyncio.Event()  # nothing more is to be read
+        self._ending = asyncio.Event()  # stop reading
         self._at_once = asyncio.Event()
         self._how = ENDED
         self._stop_seconds = stop_seconds
         self._chats = Chats(runs, Inbox(store), self._send, approvers=approvers, waiting=waiting)
 
     async def stdio(self) -> str:
-        """Serve the client at the standard streams until its lines have ended and are all answered, or a
-        signal comes. Returns how it ended."""
+        """Serve the client at the standard streams until all its lines are read and answered, or until a
+        signal. Returns ENDED, GONE or BROKEN_OFF."""
         async with self._serving():
             client = Streams(self._reader_gone)
             self._clients.add(client)
@@ -134,7 +134,7 @@ class Gateway:
         return self._how
 
     async def listen(self, path: str) -> str:
-        """Serve clients at a unix socket, which only this user can open, until a signal comes."""
+        """Serve clients at a unix socket that only this user can open, until a signal."""
         async with self._serving():
             with _socket(path) as ours:
                 server = await asyncio.start_unix_server(self._called, sock=ours)
@@ -146,7 +146,7 @@ class Gateway:
 
     @contextlib.asynccontextmanager
     async def _serving(self) -> AsyncIterator[None]:
-        """Hold the workspace; at the end answer what is in work."""
+        """Lock the workspace; at the end, finish the current messages."""
         loop = asyncio.get_running_loop()
         refusal = "Another gateway answers the chats of this workspace."
         with hold(f"chats {self._store().path}", refusal):
@@ -166,17 +166,17 @@ class Gateway:
         if self._ending.is_set():
             self._at_once.set()
             return
-        complain("Ending after the replies in work; a second signal ends it at once.")
+        complain("Finishing the current replies. A second signal ends the gateway at once.")
         self._chats.begin_no_more()
         self._ending.set()
 
     def _reader_gone(self) -> None:
-        """Nobody reads the answers; what is not answered yet is kept for the next start."""
+        """The reader is gone: keep unanswered messages for the next start."""
         self._how = GONE
         self._ending.set()
 
     async def _before_end(self, work: Any) -> bool:
-        """Whether ``work`` was done before the gateway was told to end."""
+        """Whether ``work`` finished before the gateway was ended."""
         return await _first(asyncio.ensure_future(work), self._ending)
 
     async def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -184,7 +184,7 @@ class Gateway:
         self._clients.add(client)
         try:
             await self._before_end(self._read(client, lambda: reader.read(CHUNK)))
-            await self._chats.finish(client.chats)  # who has sent its last line may still listen
+            await self._chats.finish(client.chats)  # a client may still read after its last line
         finally:
             self._clients.discard(client)
             writer.close()
@@ -194,14 +194,14 @@ class Gateway:
         while data:
             try:
                 data = await some()
-            except OSError:  # the connection broke
+            except OSError:  # the connection was lost
                 data = b""
             for line in lines.feed(data) if data else lines.end():
                 await self._take(client, line)
-                await asyncio.sleep(0)  # however many there are, the chats go on meanwhile
+                await asyncio.sleep(0)  # let the chats run between lines
 
     async def _take(self, client: Client, line: bytes) -> None:
-        """Do what a line of a client says, and tell it at once what is wrong with it."""
+        """Act on a line of a client; answer a faulty line at once with an error."""
         try:
             said = read_line(line)
         except LineError as error:
@@ -226,7 +226,7 @@ class Gateway:
 
 
 async def _first(work: asyncio.Future[Any], event: asyncio.Event) -> bool:
-    """Wait for the work or the event; whether the work was done first. Work that was not is cancelled."""
+    """Wait for the work or the event, and return whether the work finished first. Cancels unfinished work."""
     waiting = asyncio.ensure_future(event.wait())
     try:
         await asyncio.wait([work, waiting], return_when=asyncio.FIRST_COMPLETED)
@@ -241,12 +241,12 @@ async def _first(work: asyncio.Future[Any], event: asyncio.Event) -> bool:
 
 @contextlib.contextmanager
 def _socket(path: str) -> Iterator[socket.socket]:
-    """A socket at ``path`` that only this user can open, while the context lasts. One that a dead process
-    left is replaced. Raises UsageError."""
+    """A context with a socket at ``path`` that only this user can open. Replaces the socket of a dead
+    process. Raises UsageError."""
     place = Path(path)
     with contextlib.suppress(OSError):
         if not stat.S_ISSOCK(place.lstat().st_mode):
-            raise UsageError(f"There is a file {path} already, and it is no socket.")
+            raise UsageError(f"{path} exists and is not a socket.")
         if _is_answered(path):
             raise UsageError(f"Another process listens at {path}.")
         place.unlink()
@@ -256,7 +256,7 @@ def _socket(path: str) -> Iterator[socket.socket]:
         ours.bind(path)
     except OSError as error:
         ours.close()
-        why = error.strerror or str(error)  # Python itself refuses a path that is too long
+        why = error.strerror or str(error)  # Python refuses a path that is too long
         raise UsageError(f"quoth cannot listen at {path}: {why}.") from None
     finally:
         os.umask(before)

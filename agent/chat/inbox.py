@@ -1,11 +1,8 @@
-"""The messages that a gateway has accepted, in the store of the workspace: none is lost, and none is answered
-twice.
+"""The accepted messages of a gateway, in the store of the workspace: each is answered exactly once.
 
-Knows the store; it must not know sockets or agents. A message is ``accepted`` until its reply has gone out,
-then ``answered``; or ``asked`` while calls of it wait for a person. Lines that nobody was there to take are
-kept with their message until somebody is. When a message is done with, its text is deleted; its id stays for
-KEPT_SECONDS, so that it is known if it comes again.
-"""
+A message is ``accepted`` until its reply is sent, then ``answered``; it is ``asked`` while its calls wait for
+a person. Lines without a client are kept with their message until a client connects. When a message is
+finished, its text is deleted; its id is kept for KEPT_SECONDS, to recognise a repeated message."""
 
 from __future__ import annotations
 
@@ -25,8 +22,8 @@ State = Literal["accepted", "asked", "answered"]
 
 @dataclass
 class Accepted:
-    """A message on its way. ``told`` names what has gone out of it: reply, follow-ups and requests;
-    ``decided`` are the requests that were decided since. ``at`` is when it came, in seconds since 1970."""
+    """An accepted message. ``told`` names its sent lines: reply, follow-ups and requests. ``decided`` are its
+    requests decided since. ``at`` is the time of arrival, in seconds since 1970."""
 
     seq: int
     message: ChatMessage
@@ -37,27 +34,27 @@ class Accepted:
 
     @property
     def turn(self) -> str:
-        """The mark by which its run is known in the transcript of its chat, which may have been imported from
-        another workspace with numbers of its own."""
+        """The key of its run in the transcript of its chat. Includes the time, because an imported transcript
+        has its own sequence numbers."""
         return f"m{self.seq}-{self.at * 1000:.0f}"
 
 
 class Inbox:
-    """The accepted messages of a workspace. ``clock`` gives seconds since 1970."""
+    """The accepted messages of a workspace. ``clock`` returns seconds since 1970."""
 
     def __init__(self, store: Callable[[], Store], clock: Callable[[], float] = time.time) -> None:
         self._store = store
         self._clock = clock
 
     def has(self, message: ChatMessage) -> bool:
-        """Whether a message with this id came before in this chat."""
+        """Whether this chat already received a message with this id."""
         found = self._store().execute(
             "SELECT 1 FROM inbox WHERE chat = ? AND id = ?", (message.chat, _key(message.id))
         )
         return bool(found)
 
     def accept(self, message: ChatMessage) -> Accepted:
-        """Store a new message. When this returns, it is on disk."""
+        """Store a new message; it is on disk when this returns."""
         at = self._clock()
         ((seq,),) = self._store().execute(
             "INSERT INTO inbox (chat, id, user, text, state, at) VALUES (?, ?, ?, ?, 'accepted', ?)"
@@ -67,8 +64,8 @@ class Inbox:
         return Accepted(int(seq), message, at=at)
 
     def unfinished(self) -> list[Accepted]:
-        """What is not answered yet, and what has calls that wait, in the order in which it came. Messages
-        that are long done with are forgotten."""
+        """The unanswered messages, and those with waiting calls, in order of arrival. Deletes messages that
+        were finished longer than KEPT_SECONDS ago."""
         with self._store().transaction() as run:
             run("DELETE FROM inbox WHERE at < ? AND state != 'accepted'", (self._clock() - KEPT_SECONDS,))
             rows = run(
@@ -81,7 +78,7 @@ class Inbox:
         ]
 
     def save(self, one: Accepted, kept: bytes = b"") -> None:
-        """Record what has become of a message, and a line of it that nobody took."""
+        """Record the new state of a message, and an undelivered line of it."""
         done = one.state == "answered"
         self._store().execute(
             "UPDATE inbox SET state = ?, text = ?, told = ?, lines = lines || ? WHERE seq = ?",
@@ -95,7 +92,7 @@ class Inbox:
         )
 
     def kept(self, chat: str | None = None) -> list[tuple[int, str]]:
-        """The lines of a chat, or of all, that nobody took, with the number of their message."""
+        """The undelivered lines of a chat, or of all chats, each with the number of its message."""
         rows = self._store().execute(
             "SELECT seq, lines FROM inbox WHERE lines != '' AND chat = coalesce(?, chat) ORDER BY seq",
             (chat,),
@@ -103,11 +100,11 @@ class Inbox:
         return [(int(seq), str(lines)) for seq, lines in rows]
 
     def handed_over(self, seq: int, lines: str) -> None:
-        """Forget the first lines of a message, which somebody has now; more may have come meanwhile."""
+        """Delete the first lines of a message after delivery; more may have been added meanwhile."""
         sql = "UPDATE inbox SET lines = substr(lines, ?) WHERE seq = ? AND substr(lines, 1, ?) = ?"
         self._store().execute(sql, (len(lines) + 1, seq, len(lines), lines))
 
 
 def _key(id: Id) -> str:
-    """An id as JSON: the number 1 and the text "1" are two."""
+    """An id as JSON, so that the number 1 and the text "1" differ."""
     return json.dumps(id)

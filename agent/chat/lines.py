@@ -1,7 +1,6 @@
-"""The lines of a gateway: JSON objects in, JSON objects out, and one sentence for each mistake in them.
+"""The lines of a gateway: JSON objects in and out, and one sentence for each mistake in them.
 
-Knows JSON only; it must not know chats, sockets or agents. Who speaks, and where, is what the line says; a
-text is never looked into.
+The fields of a line name its user and its chat; its text is never interpreted.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Literal
 from quoth.tools.errors import QuothError, no_such
 from quoth.tools.text import excerpt
 
-LONGEST = 1_000_000  # bytes of a line
+LONGEST = 1_000_000  # maximum bytes of a line
 MARK_CHARS = 200
 KEYS = ("id", "user", "chat", "text", "approve", "deny", "why", "answer")
 SHAPE = '{"id": 1, "user": "ann", "chat": "7", "text": "…"}'
@@ -26,7 +25,7 @@ Kind = Literal["reply", "followup", "asked", "error"]
 
 
 class LineError(QuothError):
-    """A line that cannot be used; ``id`` and ``chat`` are those of the line, if it has any."""
+    """A refused line, with its ``id`` and ``chat`` if it has them."""
 
     def __init__(self, sentence: str, id: Id | None = None, chat: str | None = None) -> None:
         super().__init__(sentence)
@@ -36,7 +35,7 @@ class LineError(QuothError):
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """What ``user`` says in a chat. The id is the client's, and one in its chat."""
+    """A message of ``user`` in a chat. The client chooses the id, which is unique in the chat."""
 
     id: Id
     user: str
@@ -46,7 +45,7 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class Choice:
-    """What ``user`` decides of a request of a chat, or answers to a question there."""
+    """A decision of ``user`` about a request of a chat, or an answer to a question there."""
 
     id: Id | None
     user: str
@@ -59,8 +58,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class Outgoing:
-    """A line for the clients of a chat. ``id`` is that of the message it belongs to, ``calls`` are the calls
-    it tells of, ``request`` is what an approver may decide, or the user answer."""
+    """A line for the clients of a chat. ``id`` is the id of its message, ``calls`` are its calls, and
+    ``request`` is the request to decide or the question to answer."""
 
     id: Id | None
     chat: str | None
@@ -70,7 +69,7 @@ class Outgoing:
     request: Mapping[str, Any] = field(default_factory=dict)
 
     def to_line(self) -> bytes:
-        """The line with its end: UTF-8, and whole for readers that break lines at U+2028 too."""
+        """The line with its line end, in UTF-8. U+2028 is escaped, because some readers break lines there."""
         data = {
             "id": self.id,
             "chat": self.chat,
@@ -84,13 +83,13 @@ class Outgoing:
 
 
 class Splitter:
-    """Cuts bytes into lines as they come. Of a line that is too long only so much is kept that it shows."""
+    """Splits incoming bytes into lines. Of an overlong line it keeps only enough to detect that."""
 
     def __init__(self) -> None:
         self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that end in ``data``, without their ends and without those that are blank."""
+        """The complete lines after adding ``data``, without line ends and blank lines."""
         *whole, rest = data.split(b"\n")
         lines = []
         for piece in whole:
@@ -100,12 +99,12 @@ class Splitter:
         return [line for line in lines if line.strip()]
 
     def end(self) -> list[bytes]:
-        """The last line, if the input ended within it."""
+        """The last line, if the input ended without a line end."""
         return self.feed(b"\n")
 
 
 def read_line(line: bytes) -> ChatMessage | Choice:
-    """What a line says. Raises LineError."""
+    """Parse a line. Raises LineError."""
     said = _object(line)
     id = said.get("id")
     known_id = id if _is_id(id) else None
@@ -128,26 +127,27 @@ def _object(line: bytes) -> dict[str, Any]:
         what = error.msg[:1].lower() + error.msg[1:]
         raise LineError(f"The line is not JSON: {what}, at character {error.pos + 1}.") from None
     except RecursionError:
-        raise LineError("The line is not readable: it is nested too deeply.") from None
+        raise LineError("The line cannot be read: it is nested too deeply.") from None
     except ValueError:
-        raise LineError("The line is not readable: it holds a number with too many digits.") from None
+        raise LineError("The line cannot be read: it contains a number with too many digits.") from None
     if not isinstance(said, dict):
-        raise LineError(f"A line is an object, {SHAPE}, not {_kind(said)}.")
+        raise LineError(f"A line must be an object, {SHAPE}, not {_kind(said)}.")
     return said
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are all different: readers differ on which of two counts."""
+    """An object without duplicate keys. Raises LineError for one, because readers differ on which value
+    counts."""
     made = dict(pairs)
     if len(made) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise LineError(f"The key {excerpt(twice)} stands twice in one object.")
+        raise LineError(f"The key {excerpt(twice)} is given twice in one object.")
     return made
 
 
 def _no_number(word: str) -> Any:
-    raise LineError(f"The line is not JSON: {word} is no number there.")
+    raise LineError(f"The line is not JSON: {word} is not a JSON number.")
 
 
 def _read(said: dict[str, Any]) -> ChatMessage | Choice:
@@ -159,41 +159,43 @@ def _read(said: dict[str, Any]) -> ChatMessage | Choice:
         acts.remove("text")
     if len(acts) != 1:
         if acts:
-            raise LineError(f"A line does one thing, and this one has {' and '.join(acts)}.")
+            raise LineError(f"A line must have only one of {' and '.join(acts)}.")
         raise LineError("The line has no text.")
     (act,) = acts
     if "why" in said and act != "deny":
-        raise LineError("Only a deny has a why.")
+        raise LineError("why is allowed only with deny.")
     chat, user = _mark(said, "chat"), _mark(said, "user")
     if "id" in said and not _is_id(said["id"]):
-        raise LineError(f"id is a whole number or a short text, {_no_id(said['id'])}.")
+        raise LineError(f"id must be a whole number or a short text, {_no_id(said['id'])}.")
     if act == "text":
         if "id" not in said:
-            raise LineError("The line has no id, by which a message that comes twice is known.")
+            raise LineError(
+                "The line has no id. Give one, by which the gateway recognises a repeated message."
+            )
         text = _text(said, "text")
         if not text.strip():
             raise LineError("The text is empty.")
         return ChatMessage(said["id"], user, chat, text)
     if act == "answer":
         if "text" not in said:
-            raise LineError("An answer has a text.")
+            raise LineError("An answer needs a text.")
         return Choice(said.get("id"), user, chat, _mark(said, act), False, answer=_text(said, "text"))
     why = _text(said, "why") if "why" in said else ""
     return Choice(said.get("id"), user, chat, _mark(said, act), act == "approve", why)
 
 
 def _mark(said: dict[str, Any], name: str) -> str:
-    """A name or an id: short, and without control characters."""
+    """A name or an id: short, without control characters."""
     if name not in said:
         raise LineError(f"The line has no {name}.")
     value = said[name]
     if isinstance(value, int) and not isinstance(value, bool):
-        raise LineError(f'{name} is a text, "{excerpt(str(value))}", not a number.')
+        raise LineError(f'{name} must be a text, "{excerpt(str(value))}", not a number.')
     text = _text(said, name)
     if not text.strip():
         raise LineError(f"{name} is empty.")
     if (bad := _bad(text)) != "":
-        raise LineError(f"{name} is a short text, {bad}.")
+        raise LineError(f"{name} must be a short text, {bad}.")
     return text
 
 
@@ -202,17 +204,17 @@ def _text(said: dict[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise LineError(f"{name} is a text, not {_kind(value)}.")
     if "\0" in value:
-        raise LineError(f"{name} holds a NUL character.")
+        raise LineError(f"{name} contains a NUL character.")
     if not _encodable(value):
-        raise LineError(f"{name} holds half of a surrogate pair, which is no character.")
+        raise LineError(f"{name} contains an invalid character (an unpaired surrogate).")
     return value
 
 
 def _bad(text: str) -> str:
-    """What is wrong with a short text; empty if nothing is."""
+    """The fault of a short text; empty if it has none."""
     if len(text) > MARK_CHARS:
         return f"not one of {len(text)} characters"
-    return "" if text.isprintable() else "without control characters"  # half a surrogate pair is one, too
+    return "" if text.isprintable() else "without control characters"  # includes unpaired surrogates
 
 
 def _is_id(value: object) -> bool:

@@ -1,7 +1,4 @@
-"""What the user's ``config.hy`` may say, as plain data.
-
-Must not know where the file is, how it is written, or who obeys it.
-"""
+"""The settings of ``config.hy`` as plain data."""
 
 from __future__ import annotations
 
@@ -18,12 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Config:
-    """The settings of a user and of a trusted workspace; None is what nobody has said.
+    """The settings of a user and of a trusted workspace; None means not set.
 
-    ``budget`` bounds each run, by the names of RunLimits; ``daily`` bounds a day. ``providers`` are those
-    configured beside the table, ``gate_command`` is the program that judges every call, ``after`` are those
-    that run after a file was written, ``shell`` is what programs of the tool shell may see beside the
-    workspace, by the names of Boundary, ``notes`` sentences for a person about files that do not count."""
+    ``budget`` limits each run, with the names of RunLimits; ``daily`` limits a day. ``providers`` are
+    configured in addition to the built-in table. ``gate_command`` is the program that judges every call,
+    ``after`` are programs that run after a file was written. ``shell`` lists what programs of the tool shell
+    may use besides the workspace, with the names of Boundary. ``notes`` are sentences for a person about
+    ignored files."""
 
     model: str | None = None
     dialect: str | None = None

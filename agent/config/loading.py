@@ -1,6 +1,6 @@
-"""Finds the settings that count: the user's ``config.hy``, and the workspace's own once it is trusted.
+"""Loads the settings: the user's ``config.hy``, and that of the workspace if it is trusted.
 
-Knows files and trust, not the language in them, which is loaded only where there is such a file.
+The parser is imported only if there is such a file.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ TRUST = Trust(kind=".config")
 
 
 def user_config() -> Path:
-    """The path of the user's own settings."""
+    """The path of the user's settings."""
     return config_dir() / FILE_NAME
 
 
 def load_config(root: Path) -> Config:
-    """The settings for a workspace: the user's, and over them its own; its budgets can only be tighter.
-    Raises UsageError for a file that cannot be read, or has changed since it was trusted."""
+    """The settings for a workspace: its own override the user's, but its budgets can only be tighter. Raises
+    UsageError for a file that cannot be read or that changed since it was trusted."""
     mine, config = user_config(), NO_CONFIG
     if not is_missing(mine):
         config = _parsed(read_bytes(mine, f"There is no file {mine}."), at_home(mine))
-    own, notes = trusted_bytes(root, root / OWN_NAME, TRUST, "its settings do not count")
+    own, notes = trusted_bytes(root, root / OWN_NAME, TRUST, "its settings do not apply")
     if own is not None:
         config = _over(config, _parsed(own, OWN_NAME, own=False))
     return replace(config, notes=tuple(notes)) if notes else config
 
 
 def own_config(root: Path) -> bytes | None:
-    """The text of a workspace's own settings, None if there are none. Raises UsageError where they cannot
-    count."""
+    """The text of a workspace's own settings; None if it has none. Raises UsageError if they are not
+    valid."""
     path = root / OWN_NAME
     if is_missing(path):
         return None
@@ -48,7 +48,7 @@ def own_config(root: Path) -> bytes | None:
 
 
 def _parsed(data: bytes, name: str, *, own: bool = True) -> Config:
-    from quoth.agent.config.reading import read_config  # here: few have such a file
+    from quoth.agent.config.reading import read_config  # imported here: few users have such a file
 
     try:
         return read_config(data.decode("utf-8-sig"), name, own=own)
@@ -57,7 +57,7 @@ def _parsed(data: bytes, name: str, *, own: bool = True) -> Config:
 
 
 def _over(user: Config, own: Config) -> Config:
-    """What the user says, and over it what the workspace says."""
+    """The user's settings, overridden by those of the workspace."""
     said = {one.name: getattr(own, one.name) for one in fields(Config) if getattr(own, one.name) is not None}
     both = {**user.budget, **own.budget}
     budget = {

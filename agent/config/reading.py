@@ -1,6 +1,6 @@
 """The language of ``config.hy``: its text becomes a Config. The forms are data; nothing is evaluated.
 
-Must not know where the file is. No complaint shows what may be a secret of the line it is about.
+An error message never shows a possible secret of its line.
 
 The forms: ``(model "openai:gpt-5-mini")``, ``(dialect "native")``, ``(temperature 0.2)``, ``(timeout 300)``,
 ``(instructions "…")``, ``(max-reply-tokens 2000)``; for each run
@@ -8,7 +8,7 @@ The forms: ``(model "openai:gpt-5-mini")``, ``(dialect "native")``, ``(temperatu
 ``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``;
 ``(gate-command ["gate.py" "--strict"])``, ``(after "*.py" ["ruff" "format" file])``;
 ``(shell :readable ["~/.m2"] :writable ["/data"] :variables ["JAVA_HOME"] :memory 4 :processes 512)``, what
-programs of the tool shell may see and use beside the workspace; and
+programs of the tool shell may use besides the workspace; and
 ``(provider "work" :like "openai" :url "https://…" :key "WORK_API_KEY")``.
 """
 
@@ -37,10 +37,10 @@ from quoth.tools.text import short
 if TYPE_CHECKING:
     from quoth.tools.shell.after import AfterWrite
 
-LONGEST = 500  # characters of a complaint
-FILES = ("scripted", "local")  # whose models may be files
-# What may be secret in a line that is shown: a user in an address, a query, what is called a key or looks so.
-# Each word is looked at once, however long it is.
+LONGEST = 500  # maximum characters of an error message
+FILES = ("scripted", "local")  # providers whose models may be files
+# Possible secrets in a shown line: a user in an address, a query, a word after "key" or one like a key. The
+# expression reads each word once, even a long one.
 _SECRETS = re.compile(
     r"(?<![^\s/\"@])[^\s/\"@]++(?=@)|(?<=\?)[^\s\"]+|(?<=key )[^\s()]+|(?<![\w-])sk-[\w-]+"
     r"|(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{20,}"
@@ -50,8 +50,8 @@ _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def read_config(text: str, name: str, *, own: bool = True) -> Config:
-    """The settings in a file called ``name``. Where it is not the user's ``own`` but a workspace's, it may
-    name no provider and no file. Raises UsageError with file, line, column and a caret."""
+    """The settings in the file ``name``. A workspace's file (not ``own``) may not name providers, programs or
+    files. Raises UsageError with file, line, column and a caret."""
     source = SourceText(name, _SECRETS.sub(lambda found: "*" * len(found[0]), text))
     return _Reader(source, own).read(read_forms(text, source))
 
@@ -66,12 +66,12 @@ class _Reader(Fields):
 
     def read(self, forms: Sequence[Any]) -> Config:
         said: dict[str, Any] = {}
-        named: Any = None  # the model that is to be one of the providers, which may stand below
+        named: Any = None  # a model whose provider may be defined further down
         daily: list[DailyBudget] = []
         after: list[AfterWrite] = []
         providers: dict[str, Provider] = {}
         for form in forms:
-            head = self.head(form, HEADS, "setting", 'write such as (model "openai:gpt-5-mini")')
+            head = self.head(form, HEADS, "setting", 'an example is (model "openai:gpt-5-mini")')
             if head == "provider":
                 provider = self.provider(form, providers)
                 providers[provider.name] = provider
@@ -132,7 +132,7 @@ class _Reader(Fields):
         return int(node)
 
     def dialect(self, node: Any) -> str:
-        from quoth.neuro.prompt.dialects import named_dialect  # here: few files name one
+        from quoth.neuro.prompt.dialects import named_dialect  # imported here: few files set a dialect
 
         name = self.text(node)
         try:
@@ -145,34 +145,34 @@ class _Reader(Fields):
         for one in spec.removeprefix("cascade:").split(","):
             kind, _, file = one.strip().partition(":")
             if not self.own and kind in FILES and file:
-                raise self.fault(node, "A workspace may name a provider's model, but no file.")
+                raise self.fault(node, "A workspace may name a model of a provider, but not a file.")
         return spec
 
     def known(self, node: Any, providers: Mapping[str, Provider]) -> None:
-        """Refuse a model of a provider that there is not."""
+        """Refuse a model of an unknown provider."""
         for one in str(node).removeprefix("cascade:").split(","):
             kind = one.partition(":")[0].strip()
             if kind not in (there := names(providers)):
                 raise self.unknown(node, f"There is no provider {kind}", kind, there)
 
     def gate_command(self, node: Any) -> tuple[str, ...]:
-        such = 'A gate is a program and its arguments: ["/home/ann/gate.py" "--strict"].'
+        such = 'A gate is a program with its arguments: ["/home/ann/gate.py" "--strict"].'
         return tuple(self.text(word) for word in self.argv(node, such))
 
     def argv(self, node: Any, such: str) -> m.List:
-        """The argument vector of a program, which no workspace may name."""
+        """The argument vector of a program; a workspace may not name programs."""
         if not self.own:
-            raise self.fault(node, "A workspace may name no program.")
+            raise self.fault(node, "A workspace may not name a program.")
         if not isinstance(node, m.List) or not node:
             raise self.fault(node, such)
         if "/" in (first := self.text(node[0])) and first[0] not in "/~":
-            raise self.fault(node[0], "A program is named by its whole path, or as one on PATH.")
+            raise self.fault(node[0], "Give the program's full path, or the name of a program on PATH.")
         return node
 
     def after(self, form: Any) -> AfterWrite:
-        from quoth.tools.shell.after import AfterWrite  # here: few have such programs
+        from quoth.tools.shell.after import AfterWrite  # imported here: few users have such programs
 
-        such = 'A program to run after a write is such as (after "*.py" ["ruff" "format" file]).'
+        such = 'An example of a program to run after a write: (after "*.py" ["ruff" "format" file])'
         if len(form) < 3:
             raise self.fault(form, such)
         pattern, argv = self.text(form[1]), self.argv(form[2], such)
@@ -182,7 +182,7 @@ class _Reader(Fields):
 
     def shell(self, form: Any) -> dict[str, Any]:
         if not self.own:
-            raise self.fault(form, "A workspace may not say what programs see of the rest of this machine.")
+            raise self.fault(form, "A workspace may not open other parts of this machine to programs.")
         return {key: OF_SHELL[key](self, value) for key, value in self.pairs(form, OF_SHELL)}
 
     def texts(self, node: Any) -> list[str]:
@@ -193,16 +193,16 @@ class _Reader(Fields):
     def places(self, node: Any) -> tuple[Path, ...]:
         found = []
         for item, text in zip(node, self.texts(node), strict=True):
-            place = Path(os.path.expanduser(text))  # noqa: PTH111  "~x" may be no user
+            place = Path(os.path.expanduser(text))  # noqa: PTH111  the user of "~x" may not exist
             if not place.is_absolute():
-                raise self.fault(item, f"A place begins with / or ~/, not as {show(item)}.")
+                raise self.fault(item, f"A path here begins with / or ~/, unlike {show(item)}.")
             found.append(place)
         return tuple(found)
 
     def variables(self, node: Any) -> tuple[str, ...]:
         for item, text in zip(node, self.texts(node), strict=True):
             if not _VARIABLE.fullmatch(text):
-                raise self.fault(item, "A variable is named, as JAVA_HOME; its value does not belong here.")
+                raise self.fault(item, "Give the name of a variable, such as JAVA_HOME, without a value.")
         return tuple(self.texts(node))
 
     def gigabytes(self, node: Any) -> int:
@@ -219,31 +219,31 @@ class _Reader(Fields):
         found = {name: known[name](self, value) for name, value in self.pairs(form, known)}
         bounds = {name: value for name, value in known.items() if name not in ("per", "user")}
         if not found.keys() & bounds:
-            raise self.fault(form, f"This budget bounds nothing; write {keywords(bounds)}.")
+            raise self.fault(form, f"This budget has no limit. Use {keywords(bounds)}.")
         if a_day and not found.pop("per", None):
-            raise self.fault(form, 'A budget of a user is one of a day; write :per "day".')
+            raise self.fault(form, 'The budget of a user is per day. Add :per "day".')
         return DailyBudget(**found) if a_day else found
 
     def per(self, node: Any) -> str:
         if self.text(node) != "day":
-            raise self.fault(node, 'A budget is :per "day", or for each run without :per.')
+            raise self.fault(node, 'A budget is :per "day"; without :per it limits each run.')
         return "day"
 
     def provider(self, form: Any, before: Mapping[str, Provider]) -> Provider:
         if not self.own:
-            raise self.fault(form[0], "A workspace may name neither providers nor their keys and addresses.")
+            raise self.fault(form[0], "A workspace may not name providers, their keys or their addresses.")
         if len(form) < 2:
             raise self.fault(
-                form, 'A provider has a name: (provider "work" :like "openai" :url "https://…").'
+                form, 'A provider needs a name: (provider "work" :like "openai" :url "https://…").'
             )
         name = self.text(form[1])
         if not _NAME.fullmatch(name):
-            raise self.fault(form[1], "The name of a provider is of a-z, 0-9 and -.")
+            raise self.fault(form[1], "The name of a provider consists of a-z, 0-9 and -.")
         if name in PROVIDERS or name in before:
-            raise self.fault(form[1], f"There is a provider {name} already.")
+            raise self.fault(form[1], f"The provider {name} already exists.")
         said = {key: OF_PROVIDER[key](self, value) for key, value in self.pairs(form, OF_PROVIDER, 2)}
         if "like" not in said:
-            raise self.fault(form, f"It speaks as another: :like {' or '.join(map(_quoted, LIKE))}.")
+            raise self.fault(form, f"Say which API the server has: :like {' or '.join(map(_quoted, LIKE))}.")
         like = PROVIDERS[said["like"]]
         elsewhere = "url" in said
         return replace(
@@ -259,13 +259,13 @@ class _Reader(Fields):
     def like(self, node: Any) -> str:
         name = self.text(node)
         if name not in LIKE:
-            raise self.unknown(node, f"There is no server of the kind {name}", name, LIKE)
+            raise self.unknown(node, f"There is no API {name}", name, LIKE)
         return name
 
     def url(self, node: Any) -> str:
         url = self.text(node)
         if web_address(url) is None:
-            raise self.fault(node, "An address looks like https://models.example.org/v1.")
+            raise self.fault(node, "Expected an address such as https://models.example.org/v1.")
         return url
 
     def variable(self, node: Any) -> str:
@@ -273,7 +273,7 @@ class _Reader(Fields):
         if not _VARIABLE.fullmatch(found) or found != found.upper():
             what = ":key is the name of an environment variable, such as WORK_API_KEY; the key itself does"
             at = f"{self.source.name}:{node.start_line}:{node.start_column}"
-            raise UsageError(f"{at}: {what} not belong here.")  # its line is not shown
+            raise UsageError(f"{at}: {what} not belong here.")  # without showing the line
         return found
 
 

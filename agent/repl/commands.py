@@ -1,7 +1,6 @@
-"""The commands of the REPL: a table of names, words of help, and what each does.
+"""The commands of the REPL: a table of names, help texts and functions.
 
-Each is a function of the REPL and of what stands after the name. Those that only show something use the rooms
-below; none evaluates a form.
+Each function takes the REPL and the text after the command's name. None evaluates a form.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
     from quoth.agent.repl.interpreter import Interpreter
 
 
-LATEST = 20  # sessions are listed
-WIDTH = 16  # of the column of names
+LATEST = 20  # sessions listed
+WIDTH = 16  # characters of the column of names
 
 
 @dataclass(frozen=True)
 class Command:
-    """``usage`` is what follows the name, ``chat`` says whether a chat has it too."""
+    """``usage`` describes the argument; ``chat`` says whether chats have the command too."""
 
     name: str
     usage: str
@@ -47,7 +46,8 @@ class Command:
 
 
 def help_text(commands: dict[str, Command], *entries: tuple[str, str]) -> str:
-    """The help of some commands, and then what else may be typed: a low window shows the end of a page."""
+    """The help of commands, followed by the other kinds of entries: a small window shows the end of a
+    page."""
     rows = [f"{what:<{WIDTH}}{does}" for what, does in entries]
     return "\n".join([*map(str, commands.values()), *rows])
 
@@ -57,7 +57,7 @@ def help_text(commands: dict[str, Command], *entries: tuple[str, str]) -> str:
 
 async def say(repl: Interpreter, rest: str) -> None:
     if not rest:
-        raise UsageError(",say needs the text to say.")
+        raise UsageError(",say needs a text.")
     await repl.say(rest)
 
 
@@ -68,26 +68,26 @@ def new(repl: Interpreter, rest: str) -> None:
 
 def plan(repl: Interpreter, rest: str) -> None:
     if rest not in ("", "on", "off"):
-        raise UsageError(f",plan is a switch: ,plan or ,plan off; to fly a plan: ,fly {rest}")
+        raise UsageError(f",plan switches plan mode: ,plan or ,plan off. To fly a plan: ,fly {rest}")
     on = rest == "on" or (not rest and not repl.agent.host.plan)
     repl.agent.host.use_plan_mode(on)
     if on:
         repl.tell(
-            "Plan mode: of the model's calls only those that read are made; others become a flight plan."
+            "Plan mode is on: the model's read-only calls run, and its other calls become a flight plan."
         )
-        repl.complain(",plan ends it.")
+        repl.complain("To turn it off: ,plan")
     else:
-        repl.tell("Plan mode is off: calls are made.")
+        repl.tell("Plan mode is off: calls run.")
 
 
 async def resume(repl: Interpreter, rest: str) -> None:
     if rest not in ("", repl.agent.session):
-        raise UsageError(f",resume goes on with this session; for another: quoth resume {rest}")
+        raise UsageError(f",resume continues this session. For another: quoth resume {rest}")
     for done in await repl.agent.resume():
         repl.show(done)
 
 
-# Looking
+# Showing
 
 
 def help_(repl: Interpreter, rest: str) -> None:
@@ -107,7 +107,7 @@ def tool(repl: Interpreter, rest: str) -> None:
     from quoth.agent.terminal.pages import tool_page
 
     if not rest:
-        raise UsageError(",tool needs the name of a tool; ,tools lists them.")
+        raise UsageError(",tool needs the name of a tool. To list them: ,tools")
     repl.tell(tool_page(repl.agent.table.get(rest)))
 
 
@@ -144,7 +144,7 @@ def policy(repl: Interpreter, rest: str) -> None:
 
 def session(repl: Interpreter, rest: str) -> None:
     if rest:
-        raise UsageError(f"This is session {repl.agent.session}; another begins with: quoth --session {rest}")
+        raise UsageError(f"This is session {repl.agent.session}. To start another: quoth --session {rest}")
     agent = repl.agent
     repl.tell(f"{agent.session}, {agent.workspace.root}, {number_of(agent.runs.said, 'message')} so far")
     if agent.runs.waits:
@@ -161,7 +161,7 @@ def sessions(repl: Interpreter, rest: str) -> None:
     lines = [summary_line(one, width, taken_by.get(one.id, ())) for one in found]
     repl.tell("\n".join(lines) or "There is no session with a run yet.")
     if count > LATEST:
-        repl.tell(f"These are the latest; quoth sessions --all shows all {count}.")
+        repl.tell(f"These are the latest sessions. To show all {count}: quoth sessions --all")
 
 
 def log(repl: Interpreter, rest: str) -> None:
@@ -188,7 +188,7 @@ def tokens(repl: Interpreter, rest: str) -> None:
     used = [completion_of(data).usage for data in said if "text" in data]
     came, went = sum(one.input_tokens for one in used), sum(one.output_tokens for one in used)
     repl.tell(
-        f"{came:,} tokens read and {went:,} written in {number_of(len(used), 'request')} of this session."
+        f"This session used {came:,} input and {went:,} output tokens in {number_of(len(used), 'request')}."
     )
     if today := agent.host.parts.funds.daily.left(agent.user):
         repl.tell(f"{budget_text({'tokens': came + went}, {'today': today})}.")
@@ -223,10 +223,10 @@ def answer(repl: Interpreter, rest: str) -> None:
 
 
 def _request_and_more(needs: str, rest: str) -> tuple[str, str]:
-    """The id of a request, and the text after it. Raises UsageError without an id."""
+    """The id of a request and the text after it. Raises UsageError if there is no id."""
     request, _, more = rest.partition(" ")
     if not request:
-        raise UsageError(f"{needs}; ,pending lists them.")
+        raise UsageError(f"{needs}. To list them: ,pending")
     return request, more
 
 
@@ -257,7 +257,7 @@ def _approval(when: str, user: str) -> Decision:
     if not when:
         return Decision("once", user)
     if word != "for":
-        raise UsageError(f"It is ,approve ID, or ,approve ID for 30m; not {when}.")
+        raise UsageError(f"Type ,approve ID, or ,approve ID for 30m; not {when}.")
     return Decision("duration", user, seconds=seconds_of(span))
 
 
@@ -285,7 +285,7 @@ async def fly(repl: Interpreter, rest: str) -> None:
 
 
 def _unquoted(path: str) -> str:
-    """A path as it was typed, with or without quotes around it."""
+    """A path, typed with or without quotes."""
     return path[1:-1] if len(path) > 1 and path[0] == path[-1] == '"' else path
 
 
@@ -293,16 +293,16 @@ def leave(repl: Interpreter, rest: str) -> None:
     raise EOFError
 
 
-# Taking back
+# Undo and redo
 
 
 WAYS = ("", "files", "message")
 
 
 def undo(repl: Interpreter, rest: str) -> None:
-    """Take back the last message and the files that were written since, or one of both."""
+    """Undo the last message and the changes of files since it, or one of the two."""
     if rest not in WAYS:
-        raise UsageError(f"It is ,undo, ,undo files or ,undo message; not ,undo {rest}.")
+        raise UsageError(f"Type ,undo, ,undo files or ,undo message; not ,undo {rest}.")
     with _to_itself(repl.agent):
         _undo(repl, rest)
 
@@ -314,23 +314,23 @@ def _undo(repl: Interpreter, rest: str) -> None:
     if told is None and not since:
         if rest == "files":
             raise UsageError(way.nothing(way.plan()))
-        repl.agent.runs.take_back()  # says that there is none
+        repl.agent.runs.take_back()  # raises that there is none
     if told is not None:
         repl.tell(f"Taken back: {one_line(repl.agent.runs.take_back(), 60)}")
     if rest == "message":
-        repl.complain("The next message goes on from before it. What its calls have done stays done.")
+        repl.complain("The next message continues from before it. The effects of its calls remain.")
         return
     plan = way.plan(since)
     _do(repl, way, plan)
     if told is not None:
-        stays = " What its calls have done beside writing files stays done." if plan.uncovered else ""
-        repl.complain(f"The next message goes on from before it.{stays}")
+        stays = " The other effects of its calls remain." if plan.uncovered else ""
+        repl.complain(f"The next message continues from before it.{stays}")
     elif plan.empty:
         raise UsageError(way.nothing(plan, since))
 
 
 def redo(repl: Interpreter, rest: str) -> None:
-    """Write the files again that the last undo has put back. A message that was taken back stays so."""
+    """Redo the changes of files that the last undo reversed. An undone message stays undone."""
     way = undo_of(repl.agent.host)
     with _to_itself(repl.agent):
         _do(repl, way, way.plan_redo())
@@ -338,8 +338,8 @@ def redo(repl: Interpreter, rest: str) -> None:
 
 @contextlib.contextmanager
 def _to_itself(agent: AsyncAgent) -> Iterator[None]:
-    """Within this context nobody else drives the session or writes to it. It is taken before the message is:
-    a refusal changes nothing. Raises BusyError."""
+    """Context in which no other process drives the session or writes to it. Enter it before undoing the
+    message, so that a refusal changes nothing. Raises BusyError."""
     store = agent.store.path
     with not_in_use(store, agent.session), alone(Path(store), agent.session):
         yield
@@ -358,7 +358,7 @@ def _do(repl: Interpreter, way: Undo, plan: UndoPlan) -> None:
 
 
 def diff(repl: Interpreter, rest: str) -> None:
-    """Show what a session has changed."""
+    """Show the changes of files by a session."""
     from quoth.agent.session.index import find_session
 
     session = find_session(repl.agent.store, rest) if rest else repl.agent.session
@@ -369,33 +369,33 @@ def diff(repl: Interpreter, rest: str) -> None:
 
 
 ALL: tuple[Any, ...] = (
-    Command("say", "TEXT", "give the agent text that would otherwise be read as Lisp", say, chat=False),
-    Command("help", "TOPIC", "a page of the manual; without TOPIC: this text", help_),
+    Command("say", "TEXT", "send text to the agent that would otherwise be read as Lisp", say, chat=False),
+    Command("help", "TOPIC", "show a page of the manual; without TOPIC, this text", help_),
     Command("tools", "", "list the tools", tools),
     Command("tool", "NAME", "show a tool: schema, source form, expansion", tool),
-    Command("belt", "", "what the model is shown", belt),
-    Command("model", "SPEC", "go on with another model; without SPEC: which one answers", model),
-    Command("models", "", "which models there are, and what is missing", models),
-    Command("load", "FILE", "load a file; its tools join the belt, its names the prompt", load, chat=False),
-    Command("reload", "", "load again the files that have changed", reload, chat=False),
-    Command("policy", "FORM", "how a call would be judged; without FORM: which rules count", policy),
-    Command("pending", "", "what waits for your decision here; with an ID: all of it", pending),
-    Command("approve", "ID", "approve it once; ,approve ID for 30m: until then", approve),
-    Command("deny", "ID WHY", "refuse it; the caller is told the reason", deny),
-    Command("answer", "ID TEXT", "answer a question in words, or by a choice's number", answer),
-    Command("resume", "", "go on with what waited", resume),
-    Command("plan", "", "plan mode on or off: only reads are run, the rest is planned", plan),
+    Command("belt", "", "show the tool list as the model sees it", belt),
+    Command("model", "SPEC", "use another model; without SPEC, show the current one", model),
+    Command("models", "", "list the models, and what is missing", models),
+    Command("load", "FILE", "load a file: tools for the model, names for the prompt", load, chat=False),
+    Command("reload", "", "load changed files again", reload, chat=False),
+    Command("policy", "FORM", "show how the rules judge a call; without FORM, show the rules", policy),
+    Command("pending", "", "list requests that wait for you; with an ID, show one in full", pending),
+    Command("approve", "ID", "approve a request once; for 30 minutes: ,approve ID for 30m", approve),
+    Command("deny", "ID WHY", "deny a request; the caller receives the reason", deny),
+    Command("answer", "ID TEXT", "answer a question, in words or by the number of a choice", answer),
+    Command("resume", "", "resume waiting calls and runs", resume),
+    Command("plan", "", "turn plan mode on or off: only reads run, the rest is planned", plan),
     Command("fly", "PLAN", "fly a flight plan", fly, chat=False),
-    Command("session", "", "which session this is", session),
+    Command("session", "", "show the current session", session),
     Command("sessions", "", "list the sessions of this workspace", sessions),
-    Command("log", "ID", "what happened in a session; without ID: in this one", log),
-    Command("tokens", "", "how many tokens this session has used", tokens),
-    Command("undo", "", "take back a message and its changes of files; ,undo files: those alone", undo),
-    Command("redo", "", "write the files again that the last ,undo has put back", redo),
-    Command("diff", "ID", "what a session has changed in files; without ID: this one", diff),
+    Command("log", "ID", "show the events of a session (default: this one)", log),
+    Command("tokens", "", "show the tokens that this session used", tokens),
+    Command("undo", "", "undo a message and its changes of files; only the files: ,undo files", undo),
+    Command("redo", "", "redo the changes of files that the last ,undo reversed", redo),
+    Command("diff", "ID", "show the changes of files by a session (default: this one)", diff),
     Command("new", "", "forget the conversation", new),
-    Command("trace", "", "the whole traceback of the last error", trace, chat=False),
-    Command("quit", "", "leave; so do exit and Ctrl-D", leave),
+    Command("trace", "", "show the full traceback of the last error", trace, chat=False),
+    Command("quit", "", "leave quoth; also: exit, Ctrl-D", leave),
 )  # fmt: skip
 COMMANDS: dict[str, Command] = {command.name: command for command in ALL}
 SHORT = {"q": "quit", "exit": "quit"}

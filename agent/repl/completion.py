@@ -1,7 +1,6 @@
-"""What could stand at the cursor of the prompt: commands, tools, arguments and their values, names, paths.
+"""Completes at the prompt: commands, tools, arguments and their values, names, paths.
 
-Knows the agent's table, its workspace and its sessions, and the names of the person's module. It looks names
-up and lists folders; it calls nothing.
+Looks up names and lists folders; runs no code of the person.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ if TYPE_CHECKING:
     from quoth.tools.registry.parameters import Param
     from quoth.tools.registry.tool import CognitiveTool
 
-MOST = 200  # proposals; more could not be read
-ENTRIES = 5000  # of one folder are looked at
-META = 48  # characters of what is said beside a proposal
-NEWEST = 50  # sessions
+MOST = 200  # maximum number of proposals
+ENTRIES = 5000  # maximum number of entries read of one folder
+META = 48  # characters of the note beside a proposal
+NEWEST = 50  # sessions proposed
 
-Named = tuple[str, str]  # a proposal, and what is said of it
+Named = tuple[str, str]  # a proposal and its note
 
 
 class PromptCompleter(Completer):
-    """Completes entries of the REPL. ``names`` gives the names of the person's module and its macros, as they
-    are written; ``commands`` the commands with their words of help."""
+    """Completes entries of the REPL. ``names`` returns the names of the person's module and macros, as
+    written in Hy; ``commands`` the commands with their help."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class PromptCompleter(Completer):
         elif is_form(before):
             found = self._in_form(before)
         elif not before.strip() or not any(char in before for char in ' \n"'):
-            found = _fitting(before, self._known())  # one word: it may be a name
+            found = _fitting(before, self._known())  # a single word may be a name
         yield from islice(found, MOST)
 
     # Commands
@@ -118,8 +117,8 @@ class PromptCompleter(Completer):
         return ()
 
     def _place(self, typed: Typed, word: Token | None) -> tuple[CognitiveTool | None, Param | None]:
-        """The tool that is called at the end of the text, and the parameter whose value stands there. The
-        items of a list belong to the parameter of the list."""
+        """The tool called at the end of the text, and the parameter whose value the cursor is in. Items of a
+        list belong to the parameter of the list."""
         frames = typed.open
         frame = frames[-1]
         items = [item for item in frame.items if item is not word]
@@ -146,7 +145,7 @@ class PromptCompleter(Completer):
         return _paths(typed, self._agent.workspace.root, quoted=True) if param.holds_paths else ()
 
     def _known(self) -> Iterator[Named]:
-        """Tools, macros and names, each once."""
+        """Tools, macros and names, without duplicates."""
         names = self._names()
         told = set()
         for tool in self._agent.table:
@@ -161,8 +160,8 @@ class PromptCompleter(Completer):
                     yield spelt, kind or type(among[name]).__name__
 
     def _dotted(self, text: str) -> Iterator[Named]:
-        """The attributes of what is before the last dot, as far as they stand there: a property is not asked,
-        for it may do anything."""
+        """The attributes of the object before the last dot. Does not evaluate properties, which may run any
+        code."""
         from hy import mangle
 
         path, _, _ = text.rpartition(".")
@@ -175,7 +174,7 @@ class PromptCompleter(Completer):
                     return
             kind = type if issubclass(type(value), type) else object
             attributes = kind.__dir__(value) if value is not None else []
-        except Exception:  # of an object that is the person's own, whatever it does
+        except Exception:  # the person's own object may raise anything
             return
         for name in attributes:
             if not name.startswith("_"):
@@ -183,7 +182,7 @@ class PromptCompleter(Completer):
 
 
 def _word(typed: Typed) -> Token | None:
-    """The token that the cursor stands at the end of, if it is one that can grow."""
+    """The token that ends at the cursor, if it can be completed."""
     last = typed.last
     if last is None or last.kind not in ("atom", "keyword", "string", "number"):
         return None
@@ -191,7 +190,7 @@ def _word(typed: Typed) -> Token | None:
 
 
 def _arguments(frame: Frame, tool: CognitiveTool | None, word: Token | None) -> Iterator[Named]:
-    """The parameters that have no value yet; those that are required first."""
+    """The parameters without a value, required ones first."""
     if tool is None:
         return
     given = _given(item for item in frame.items if item is not word)
@@ -205,7 +204,7 @@ def _given(items: Iterable[Token]) -> set[str]:
 
 
 def _values(param: Param | None) -> list[Named]:
-    """All values that a parameter can have, where they can be counted."""
+    """All possible values of a parameter, if they are finite."""
     if param is None:
         return []
     if param.choices:
@@ -214,7 +213,7 @@ def _values(param: Param | None) -> list[Named]:
 
 
 def _fitting(typed: str, among: Iterable[Named]) -> Iterator[Completion]:
-    """Those that begin with what is typed; an underscore counts as a hyphen."""
+    """The names that begin with the typed text; an underscore equals a hyphen."""
     wanted = _canonical(typed)
     for name, words in among:
         if _canonical(name).startswith(wanted):
@@ -225,7 +224,8 @@ def _fitting(typed: str, among: Iterable[Named]) -> Iterator[Completion]:
 def _paths(
     typed: str, root: Path, endings: tuple[str, ...] = (), *, quoted: bool = False
 ) -> Iterator[Completion]:
-    """The entries of the folder that is typed, folders with a slash. ``quoted`` is inside of a string."""
+    """The entries of the typed folder, folders with a slash. ``quoted`` says whether the path is in a
+    string."""
     folder, _, name = typed.rpartition("/")
     at = root / os.path.expanduser(folder + "/" if typed.startswith("/") or folder else ".")  # noqa: PTH111
     try:
@@ -240,7 +240,7 @@ def _paths(
             continue
         text = entry + "/" * is_folder
         if not quoted and printable(text) != text:
-            continue  # there is no way to write it
+            continue  # this name cannot be typed here
         written = print_string(text)[1:-1] if quoted else text
         yield Completion(written, -len(name), display=visible(text))
 
@@ -250,7 +250,7 @@ def _canonical(name: str) -> str:
 
 
 def _spelt(name: str) -> str:
-    """A name of Python as Hy writes it."""
+    """A Python name in Hy's spelling."""
     from hy import unmangle
 
     try:

@@ -1,8 +1,8 @@
-"""What an entry at the prompt is: a command, Lisp, a word such as ``exit``, or prose; and Lisp as typed.
+"""Classifies an entry at the prompt (command, Lisp, a word such as ``exit``, or prose), and reads typed Lisp.
 
-Lisp as it is typed are its tokens, which bracket closes which, and what is still open at the end: one pass
-over the text, in linear time, that takes what is unfinished or wrong as it is. Highlighting, indentation
-and completion use it. Knows text and Hy's reader; it evaluates nothing and looks nothing up but names.
+Typed Lisp is read into its tokens, the pairs of its brackets, and the brackets still open at the end, in one
+pass of linear time that accepts unfinished and wrong text. Highlighting, indentation and completion use it.
+Evaluates no entry.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from typing import Any, Final, Literal, NamedTuple
 from quoth.agent.manual.pages import TOPICS
 
 Kind = Literal["nothing", "command", "word", "lisp", "prose"]
-# What they do, as commands; they are typed at the prompts of shells, editors and other agents.
+# Words known from the prompts of shells, editors and other agents, and the commands they mean here.
 WORDS = {
     **dict.fromkeys(["exit", "quit", "exit()", "quit()", "/exit", "/quit", ":q"], ",quit"),
     **dict.fromkeys(["help", "help()", "/help", "?"], ",help"),
 }
-LONGEST_DATUM = 10_000  # characters of an entry without a parenthesis at its start that may be a datum
-# How Lisp with a parenthesis begins: what is not closed yet goes on in the next line.
+LONGEST_DATUM = (
+    10_000  # maximum characters of an entry read as a datum if it does not begin with a parenthesis
+)
+# How Lisp with a parenthesis begins; an unclosed form continues in the next line.
 _OPEN = re.compile(r"(['`~]|~@|#[^\s(]{0,20})?\(|#\{")
-# How a datum may begin that has white space in it; prose that begins so holds more than one form.
+# How a datum with white space may begin. Prose that begins like this contains more than one form.
 _DATUM = re.compile(r"['`\"\[{]|#[\[({^:*]|[bfr]{1,2}\"", re.IGNORECASE)
 
 
 def kind_of(text: str, bound: Callable[[str], bool]) -> Kind:
-    """What an entry is. ``bound`` says whether a name, as it is written, has a value at the prompt.
+    """The kind of an entry. ``bound`` says whether a name, in Hy's spelling, has a value at the prompt.
 
-    Lisp begins with ``(``, or is one datum that is hardly prose: a number, a string, ``[…]``, ``{…}``,
-    ``'x``, a keyword, or a name with a value."""
+    Lisp begins with ``(``, or is one datum that is unlikely to be prose: a number, a string, ``[…]``,
+    ``{…}``, ``'x``, a keyword, or a name with a value."""
     text = text.strip()
     if not text:
         return "nothing"
@@ -41,7 +43,9 @@ def kind_of(text: str, bound: Callable[[str], bool]) -> Kind:
         return "command"
     if as_command(text):
         return "word"
-    if re.fullmatch(r"[)\]}\s]+|;.*", text):  # what is left of a form, as the reader says; or a comment
+    if re.fullmatch(
+        r"[)\]}\s]+|;.*", text
+    ):  # the rest of a form, so that the reader reports it; or a comment
         return "lisp"
     if _OPEN.match(text):
         return "lisp"
@@ -49,7 +53,7 @@ def kind_of(text: str, bound: Callable[[str], bool]) -> Kind:
 
 
 def as_command(text: str) -> str:
-    """The command that a word such as ``exit`` stands for, or ``help policy``; empty if it is none."""
+    """The command for a word such as ``exit`` or for ``help policy``; empty for other text."""
     word, _, topic = text.partition(" ")
     if word == "help" and topic and any(topic in names for names in TOPICS.values()):
         return f",help {topic}"
@@ -84,11 +88,11 @@ def _read(text: str) -> list[Any] | None:
 
 
 def is_open(text: str) -> bool:
-    """Whether an entry of Lisp goes on in the next line: a bracket or a string is not closed."""
+    """Whether an entry of Lisp continues in the next line, because a bracket or a string is not closed."""
     return _OPEN.match(text.lstrip()) is not None and read_typed(text).unfinished
 
 
-# Lisp as it is typed
+# Typed Lisp
 
 
 _PLAIN: Final = r"""[^\s()\[\]{};"'`~]"""
@@ -110,7 +114,7 @@ _FORM: Final = re.compile(r"\s*(?:['`]|~@?|#[*^]*)*[(\[{]")
 
 
 class Token(NamedTuple):
-    """A piece of the text. ``kind`` is a group of _TOKEN, or ``form`` for a whole one in brackets."""
+    """A piece of the text. ``kind`` is a group of _TOKEN, or ``form`` for a whole form in brackets."""
 
     kind: str
     text: str
@@ -123,25 +127,25 @@ class Token(NamedTuple):
 
 @dataclass
 class Frame:
-    """A bracket that is open, and what stands in it so far: words, strings and whole forms."""
+    """An open bracket and its contents so far: words, strings and whole forms."""
 
     opener: Token
     items: list[Token] = field(default_factory=list)
 
     @property
     def head(self) -> str:
-        """The name that is called, if this is a call."""
+        """The called name, if this is a call."""
         called = self.opener.text == "(" and self.items and self.items[0].kind == "atom"
         return self.items[0].text if called else ""
 
 
 @dataclass
 class Typed:
-    """A text as it was read. ``partners`` leads from each bracket to the one that belongs to it, both ways;
-    ``wrong`` are the places of those that close nothing; ``heads`` those of the names that are called."""
+    """A text after reading. ``partners`` maps each bracket to its partner, both ways; ``wrong`` are the
+    places of closing brackets without a partner; ``heads`` the places of called names."""
 
     tokens: list[Token] = field(default_factory=list)
-    open: list[Frame] = field(default_factory=list)  # what is not closed, the outermost first
+    open: list[Frame] = field(default_factory=list)  # open brackets, outermost first
     partners: dict[int, int] = field(default_factory=dict)
     wrong: set[int] = field(default_factory=set)
     heads: set[int] = field(default_factory=set)
@@ -152,7 +156,7 @@ class Typed:
 
     @property
     def in_string(self) -> bool:
-        """Whether the text ends inside of a string."""
+        """Whether the text ends inside a string."""
         return self.last is not None and self.last.kind == "string" and not is_whole(self.last.text)
 
     @property
@@ -161,13 +165,13 @@ class Typed:
 
     @property
     def unfinished(self) -> bool:
-        """Whether more must come: a bracket is open, and none was closed by another's."""
+        """Whether the text is unfinished: a bracket is open, and no bracket was closed by a wrong one."""
         return bool(self.open) and not self.wrong
 
 
 def long_number(text: str) -> str:
-    """The first decimal number with more digits than Python reads, which Hy would read as infinity; else
-    empty."""
+    """The first decimal number with more digits than Python accepts, which Hy would read as infinity; empty
+    if there is none."""
     most = sys.get_int_max_str_digits()
     if not 0 < most < len(text):
         return ""
@@ -176,12 +180,12 @@ def long_number(text: str) -> str:
 
 
 def is_form(text: str) -> bool:
-    """Whether what is typed begins as a form in brackets; all else may be prose."""
+    """Whether the text begins like a form in brackets; other text may be prose."""
     return _FORM.match(text) is not None
 
 
 def is_whole(string: str) -> bool:
-    """Whether a string token has its end."""
+    """Whether a string token is closed."""
     if string.startswith("#["):
         tag = string[2 : string.index("[", 2)]
         return len(string) >= 2 * len(tag) + 5 and string.endswith(f"]{tag}]")
@@ -190,7 +194,7 @@ def is_whole(string: str) -> bool:
 
 @lru_cache(maxsize=16)
 def read_typed(text: str) -> Typed:
-    """Read what is typed; it never fails."""
+    """Read typed text. Never raises."""
     typed = Typed()
     add, frames = typed.tokens.append, typed.open
     for match in _TOKEN.finditer(text):

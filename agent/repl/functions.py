@@ -1,7 +1,5 @@
 """The functions of the prompt: the tools, whose calls go through the door, and ``describe``, ``source``,
 ``pmap``, ``macroexpand`` and ``macroexpand-1``.
-
-Knows how a call is made, tools and Hy's macros, not how a form is evaluated; it must not know the terminal.
 """
 
 from __future__ import annotations
@@ -29,10 +27,10 @@ Make = Callable[[CallForm], Coroutine[Any, Any, ToolResult]]
 
 
 class FormCaller:
-    """Makes the calls of forms on the event loop of the agent, while their thread waits.
+    """Runs the calls of forms on the agent's event loop, while the thread of the forms waits.
 
-    ``results`` are those of the form that is evaluated now. Code that a tool's own body runs makes its calls
-    as that body, so that the door sees them where they stand."""
+    ``results`` are the results of the form being evaluated. Calls in a tool's body have that body as their
+    caller, so that the door sees them as nested calls."""
 
     def __init__(self, make: Make, loop: asyncio.AbstractEventLoop) -> None:
         self._make, self._loop = make, loop
@@ -40,7 +38,7 @@ class FormCaller:
         self.results: list[ToolResult] = []
 
     def call(self, form: CallForm) -> Any:
-        """The value of a call; on the event loop itself, something to await. Raises CallFailed."""
+        """The value of a call; on the event loop itself, an awaitable of it. Raises CallFailed."""
         inside = running_context()
         make = self._make if inside is None or inside.dispatch is None else inside.dispatch
         work = make(form)
@@ -63,7 +61,7 @@ class FormCaller:
         return _value(await work)
 
     def interrupt(self) -> bool:
-        """Cancel the call that a form waits for; False if there is none."""
+        """Cancel the call that a form waits for; return False if there is none."""
         waiting = self._waiting
         return waiting is not None and waiting.cancel()
 
@@ -82,7 +80,7 @@ def _value(result: ToolResult) -> Any:
 
 
 class ToolFunction:
-    """A tool of the table as a function, by the name that it has there now."""
+    """A tool of the table as a function; looks the tool up by name at each call."""
 
     def __init__(self, name: str, table: Callable[[], ToolTable], caller: FormCaller) -> None:
         self.__name__ = name
@@ -97,7 +95,7 @@ class ToolFunction:
         return f"{self.tool.signature()}\n{self.tool.description}"
 
     def __call__(self, /, *args: Any, **named: Any) -> Any:
-        """Make the call. Raises CallFailed with the sentence of what came of it."""
+        """Run the call. Raises CallFailed with the message of its result."""
         given = {kebab(name): _argument(value) for name, value in named.items()}
         return self._caller.call(CallForm(self.__name__, given, tuple(map(_argument, args))))
 
@@ -106,7 +104,7 @@ class ToolFunction:
 
 
 def _argument(value: Any) -> Any:
-    """A value of the person's as an argument: a form is a program, a path or a tool its name."""
+    """A value as an argument of a call: a form becomes a program, a path or a tool its name."""
     import hy.models as m
 
     if isinstance(value, Code):
@@ -129,15 +127,15 @@ def _argument(value: Any) -> Any:
 
 
 def _data_of(model: Any) -> Any:
-    """A quoted literal as the data that it stands for."""
+    """A quoted literal as data."""
     return to_value(model)
 
 
-# Helpers that every prompt has
+# Helpers of every prompt
 
 
 def helpers(module: ModuleType, table: Callable[[], ToolTable]) -> dict[str, Any]:
-    """The functions by their names. ``module`` has the macros, ``table`` the tools."""
+    """The functions by name. ``module`` contains the macros, ``table`` the tools."""
 
     def tool_of(what: Any) -> CognitiveTool | None:
         if isinstance(what, ToolFunction):
@@ -147,7 +145,7 @@ def helpers(module: ModuleType, table: Callable[[], ToolTable]) -> dict[str, Any
         return table().get(str(what)) if isinstance(what, str) else None
 
     def meant(what: Any) -> Any:
-        """A quoted name is that of a macro, which has no value."""
+        """A quoted name means a macro, because macros have no value."""
         import hy
 
         if not isinstance(what, hy.models.Symbol):
@@ -156,23 +154,24 @@ def helpers(module: ModuleType, table: Callable[[], ToolTable]) -> dict[str, Any
         return macros.get(hy.mangle(what), what)
 
     def describe(what: Any) -> None:
-        """Print what a tool, or a function, is for and how it is called; a macro's name is quoted."""
+        """Print the purpose and parameters of a tool or function, or of a macro given by its quoted name."""
         what = meant(what)
         sys.stdout.write(shown(_described(what, tool_of(what))) + "\n")
 
     def source(what: Any) -> None:
-        """Print the form that a tool, or the text that a function, was made by."""
+        """Print the source form of a tool, or the source text of a function."""
         what = meant(what)
         sys.stdout.write(shown(_source(what, tool_of(what))) + "\n")
 
     def macroexpand(form: Any) -> Any:
-        """Expand the macro that a quoted form begins with, until it is none: (macroexpand '(when a b))."""
+        """Expand the macro at the head of a quoted form until the head is not a macro: (macroexpand '(when a
+        b))."""
         import hy
 
         return hy.macroexpand(form, module)
 
     def macroexpand_1(form: Any) -> Any:
-        """Expand the macro that a quoted form begins with once."""
+        """Expand the macro at the head of a quoted form once."""
         import hy
 
         return hy.macroexpand_1(form, module)
@@ -189,7 +188,7 @@ def helpers(module: ModuleType, table: Callable[[], ToolTable]) -> dict[str, Any
         "macroexpand-1": macroexpand_1,
     }
     for name, helper in made.items():
-        helper.__qualname__ = name  # which an error of Python's would show
+        helper.__qualname__ = name  # Python's errors show this name
     return made
 
 

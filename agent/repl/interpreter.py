@@ -1,6 +1,6 @@
-"""Carries out what is entered in a REPL, and shows what came of it: Lisp, text for the agent, files, plans.
+"""Carries out the entries of a REPL and shows their results: Lisp, text for the agent, files, plans.
 
-Knows one agent and one person's module. Reading, the commands and Ctrl-C are repl.py's.
+repl.py reads the entries, runs the commands and handles Ctrl-C.
 """
 
 from __future__ import annotations
@@ -44,27 +44,27 @@ if TYPE_CHECKING:
 class Interpreter:
     """Carries out entries. ``as_json`` prints each result as JSON on one line."""
 
-    help: str  # what ,help shows
+    help: str  # the text of ,help
 
     def __init__(self, agent: AsyncAgent, as_json: bool = False) -> None:
         self.agent = agent
         self.speech = Speech(aloud=not as_json)
         agent.on_event = self.speech
         self.as_json = as_json
-        self._sent: list[str] = []  # messages that go into the JSON of what is being done
+        self._sent: list[str] = []  # messages for the JSON output of the present entry
         agent.deliver = self._sent.append if as_json else print_data
         self.interactive = sys.stdin.isatty() and sys.stdout.isatty()
-        self._failed: BaseException | None = None  # what the last form has raised
+        self._failed: BaseException | None = None  # the exception of the last failed form
 
     @cached_property
     def person(self) -> PromptNames:
-        """The person's module, made when something is first asked of it."""
+        """The person's module, created at first use."""
         from quoth.agent.repl.person import PromptNames
 
         return PromptNames(self.agent, asyncio.get_running_loop(), as_hy if self.interactive else as_plain)
 
     async def say(self, text: str) -> None:
-        """Give text to the agent; its reply is the value ``_``, a text that nothing evaluates."""
+        """Send text to the agent; its reply becomes the value of ``_``, a text that is never evaluated."""
         reply = await self.agent.say(text)
         self.show(reply)
         if reply.status == "done" and reply.text:
@@ -94,7 +94,8 @@ class Interpreter:
             self.tell_waiting()
 
     async def _evaluated(self, text: str, name: str = "") -> EntryOutcome:
-        # What forms print stands beside the results of a program, and does not steer a terminal.
+        # Prints of forms go beside the results of a program, and cannot send control characters to a
+        # terminal.
         beside = results_only() if self.as_json else safely_printed() if self.interactive else nullcontext()
         with beside:
             return await self.person.evaluate(text, name)
@@ -104,13 +105,13 @@ class Interpreter:
         self.complain(fault_text(error, text, self.person.bound()))
 
     def last_trace(self) -> str:
-        """The traceback of the last exception. Raises UsageError."""
+        """The traceback of the last exception. Raises UsageError if there was none."""
         if self._failed is None:
             raise UsageError("No form has raised an exception yet.")
         return trace_text(self._failed)
 
     def _print_json(self, outcome: EntryOutcome, text: str) -> None:
-        """What came of an entry, as a call of the tool ``eval`` would say it."""
+        """The result of an entry, in the format of a call of the tool ``eval``."""
         from quoth.tools.call.context import CallFailed
 
         said: dict[str, Any] = {"status": "ok"}
@@ -130,22 +131,22 @@ class Interpreter:
         self.show(ToolResult(secrets.token_hex(5), PROGRAMS, side_effects=effects, **said))
 
     async def load(self, path: Path) -> None:
-        """Load a file of tools, after a person has said so if a tool has written it. Raises UsageError."""
+        """Load a file of tools; if a tool wrote it, ask first. Raises UsageError."""
         if writer := self.person.files.writer(path):
             asked = digest_of_file(path)
             await self._must_confirm(path, writer)
             if digest_of_file(path) != asked:
-                raise UsageError(f"{path.name} was changed while you were asked; it was not loaded.")
+                raise UsageError(f"{path.name} changed during the question, so it was not loaded.")
         loaded = await self.person.load(path)
         had = number_of(len(loaded.tools), "tool")
         self.tell(f"{path.name}: {had}{': ' if loaded.tools else ''}{', '.join(loaded.tools)}")
 
     async def _must_confirm(self, path: Path, writer: str) -> None:
-        """Ask whether a file that a tool has written is to be loaded. Raises UsageError unless it is."""
-        wrote = f"{visible(str(path))} was written by {writer}, and may hold what a model has said."
+        """Ask whether to load a file that a tool wrote. Raises UsageError after a no."""
+        wrote = f"{visible(str(path))} was written by {writer}, and may contain text of a model."
         if not self.interactive:
             raise UsageError(f"{wrote} Read it, then load it at a terminal.")
-        said = await answers().ask(f"{wrote} Load it as it is now? [y/N] ")
+        said = await answers().ask(f"{wrote} Load its present text? [y/N] ")
         if said.strip().lower() not in ("y", "yes"):
             raise UsageError(f"{path.name} was not loaded.")
 
@@ -171,7 +172,7 @@ class Interpreter:
     # Showing
 
     def show(self, done: ToolResult | Reply) -> None:
-        """Show what came of a message, or of a call that waited."""
+        """Show the result of a message or of a resumed call."""
         if self.as_json:
             print_json({"messages": self._sent} | done.to_json() if self._sent else done.to_json())
             self._sent.clear()
@@ -197,34 +198,34 @@ class Interpreter:
     def _tell_plan(self, plan: WrittenPlan) -> None:
         if plan.steps:
             steps = number_of(plan.steps, "step")
-            self.complain(f"The plan has {steps}, and nothing of it was made: {plan.file}")
+            self.complain(f"The plan has {steps}; none of its calls has run: {plan.file}")
         path = os.path.relpath(self.agent.workspace.root / plan.file)
         self.complain(f"Edit it as you like. To approve it as a whole: quoth approve {path}")
         self.complain(f"To fly it: ,fly {path}")
 
     def tell_waiting(self, how: str = ",resume.") -> None:
-        """Say how what waits is decided or answered, and then gone on with."""
+        """Print how to decide or answer the waiting requests, and then how to continue."""
         asked = [request.question for request in self.agent.broker.requests(session=self.agent.session)]
         decide = [",approve or ,deny"] if None in asked or not asked else []
         decide += [",answer"] if any(asked) else []
-        self.complain(f",pending shows what waits; {' or '.join(decide)} it, then {how}")
+        self.complain(f"To list waiting requests: ,pending. To decide: {' or '.join(decide)}. Then: {how}")
 
     def tell(self, text: str) -> None:
-        """What a command shows: beside the results when those are for a program."""
+        """Print the output of a command: to stderr if stdout is for a program."""
         if self.as_json:
             self.complain(text)
         else:
             print_line(text)
 
     def tell_drawn(self, text: str) -> None:
-        """What a command shows in quoth's own colours."""
+        """Print the output of a command in quoth's own colours."""
         if self.as_json:
             self.complain(text)
         else:
             print_drawn(text.rstrip("\n"))
 
     def tell_colored(self, lines: Callable[[bool], Iterable[str]]) -> None:
-        """What a command shows, in colours where these can be seen."""
+        """Print the output of a command, in colours if the terminal has them."""
         if not self.as_json:
             print_colored(lines)
         elif text := "\n".join(lines(False)):

@@ -1,8 +1,7 @@
-"""The prompt of the REPL at a terminal: an entry is edited over as many lines as it needs, then returned.
+"""The prompt of the REPL at a terminal, an editor of entries with one or more lines.
 
-Enter runs what is closed and goes on in a form that is not; M-Enter is a new line everywhere, in prose
-too. What is typed is coloured and indented. Knows keys, prompt_toolkit and the file of the history; what
-an entry means is not its business.
+Enter runs a complete entry and begins a new line in an unclosed form; M-Enter always begins a new line, in
+prose too. Typed text is coloured and indented.
 """
 
 from __future__ import annotations
@@ -38,11 +37,10 @@ MORE = "...... "  # before each further line; as wide as the prompt
 
 
 class LineEditor:
-    """Reads entries at a terminal that is not dumb, with a history that is kept from day to day.
+    """Reads entries at a terminal that is not dumb, with a stored history.
 
-    ``names`` are the names of the person's module as they are written, ``commands`` the commands with their
-    words of help, both asked whenever something is completed. Without ``lisp`` a parenthesis is one of prose,
-    as in a chat."""
+    ``names`` returns the names of the person's module, in Hy's spelling, and ``commands`` the commands with
+    their help; each completion calls them. Without ``lisp``, as in a chat, parentheses are prose."""
 
     def __init__(
         self,
@@ -65,24 +63,24 @@ class LineEditor:
 
     async def read(self, prompt: str) -> str:
         """The next entry. Raises EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
-        # Ctrl-C arrives as a key here; prompt_toolkit's own signal handler would take ours away.
+        # Ctrl-C arrives as a key here; prompt_toolkit's own signal handler would replace ours.
         return await self._session.prompt_async(prompt, handle_sigint=False)
 
     @property
     def typed(self) -> str:
-        """What stood at the prompt when it was last left."""
+        """The last text at the prompt."""
         return self._session.default_buffer.text
 
 
 def _keys(is_form: Callable[[str], bool]) -> KeyBindings:
-    """What is not prompt_toolkit's own. ``is_form`` tells which entries are Lisp."""
+    """The key bindings that prompt_toolkit lacks. ``is_form`` says whether an entry is Lisp."""
     keys = KeyBindings()
     typing = has_focus(DEFAULT_BUFFER)
 
     @keys.add("enter", filter=typing)
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
-        if buffer.complete_state:  # what is chosen there is taken; it does not run yet
+        if buffer.complete_state:  # take the chosen proposal, but do not run the entry yet
             buffer.complete_state = None
         elif is_form(buffer.text) and read_typed(buffer.text).unfinished:
             _new_line(buffer, indented=True)
@@ -115,8 +113,8 @@ def _new_line(buffer: Buffer, *, indented: bool) -> None:
 
 
 def _history(secrets: Callable[[], Collection[str]]) -> History:
-    """What was typed on earlier days, where that can be kept: without declared secrets, and without what
-    looks like one. ``secrets`` gives the parameters that tools have declared so."""
+    """The stored history of entries, or one in memory where no file can be kept. Leaves out declared secrets
+    and texts that look like secrets. ``secrets`` returns the parameters that tools declare as secret."""
 
     class Redacted(FileHistory):
         def store_string(self, string: str) -> None:
@@ -131,7 +129,7 @@ def _history(secrets: Callable[[], Collection[str]]) -> History:
     return Redacted(str(file))
 
 
-# Colours, and the bracket that belongs to the one at the cursor
+# Colours, and the partner of the bracket at the cursor
 
 
 STYLE = Style.from_dict(
@@ -193,7 +191,7 @@ def _pieces(text: str) -> list[tuple[str, str]]:
 
 
 class MatchingBracket(Processor):
-    """Marks the bracket under the cursor, or before it, and its partner; those in strings are none."""
+    """Marks the bracket under or before the cursor and its partner; ignores brackets in strings."""
 
     def apply_transformation(self, given: TransformationInput) -> Transformation:
         document = given.document
@@ -216,14 +214,14 @@ class MatchingBracket(Processor):
 # Indentation: in a list under its first item, in a call under its first argument, in a body two columns in
 
 
-# Forms whose further lines are a body, whatever stands on their first line; and all def… and with….
+# Forms whose further lines are a body, for any contents of their first line; also all def… and with….
 BODIES = {"fn", "lambda", "let", "when", "unless", "for", "while", "match", "except", "eval-and-compile"}
-# The same, unless the first item of the body stands on the line of the name: then under that.
+# The same, unless the first item of the body is on the line of the name: then align with that item.
 UNDER_FIRST = {"do", "cond", "try", "else", "finally", "lfor", "dfor", "sfor", "gfor"}
 
 
 def indentation(before: str) -> str:
-    """The blanks of a new line after ``before``; none outside of a form, and in a string."""
+    """The indentation of a new line after ``before``; empty outside a form and in a string."""
     typed = read_typed(before)
     if not typed.open or typed.in_string:
         return ""
@@ -244,7 +242,7 @@ def _column(text: str, frame: Frame) -> int:
 
 
 def _width(text: str, offset: int) -> int:
-    """The column of a place in the text, on a screen: some characters take two."""
+    """The screen column of a place in the text; some characters take two columns."""
     from prompt_toolkit.utils import get_cwidth
 
     return get_cwidth(text[text.rfind("\n", 0, offset) + 1 : offset])

@@ -1,10 +1,8 @@
-"""The files of a REPL: those of its start, those that its tools came from, and those of ``,load``.
+"""The files of a REPL: startup files, files of its tools, and files of ``,load``.
 
-The start evaluates ``init.hy`` of the user, and that of a workspace once it is trusted. A file is loaded
-as a whole or not at all: when it fails, its old tools and names stay. A file that a tool has written is
-loaded only after a person confirms it: it may be the text of a model. Knows tables and files; it must not
-know the terminal.
-"""
+The start evaluates ``init.hy`` of the user, and that of a trusted workspace. A file is loaded completely or
+not at all: if it fails, its old tools and names stay. A file that a tool wrote may contain text of a model,
+so it is loaded only after a person confirms it."""
 
 from __future__ import annotations
 
@@ -25,13 +23,13 @@ from quoth.tools.policy.project import STARTUP_NAME, WORKSPACE_FOLDER
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.paths import config_dir, is_missing
 
-LONGEST_CALL = 86400.0  # seconds; a call that took longer is not looked for
-SLACK = 0.1  # seconds by which the clock of files may differ
+LONGEST_CALL = 86400.0  # seconds; longer calls are not searched for
+SLACK = 0.1  # seconds by which the clock of the file system may differ
 
 
 @dataclass
 class LoadedFile:
-    """A file as it was when it was loaded. ``names`` are those it has given to the prompt."""
+    """A loaded file with its text at that time. ``names`` are the names that it gave to the prompt."""
 
     path: Path
     digest: str
@@ -40,19 +38,19 @@ class LoadedFile:
 
 
 class Loaded(NamedTuple):
-    """What came of a file: all tools as they are now, and the names of those that are its own."""
+    """The result of loading a file: the new table of all tools, and the names of the file's own tools."""
 
     table: ToolTable
     tools: tuple[str, ...]
 
 
 class LoadedFiles:
-    """``names`` and ``macros`` are those of the person's module, into which a file's own are brought."""
+    """``names`` and ``macros`` are those of the person's module; loading adds the file's own to them."""
 
     def __init__(self, agent: AsyncAgent, names: dict[str, Any], macros: dict[str, Any]) -> None:
         self._agent, self._names, self._macros = agent, names, macros
         self._files: dict[Path, LoadedFile] = {}
-        self._told: set[tuple[Path, str]] = set()  # changes that were told
+        self._told: set[tuple[Path, str]] = set()  # changes already reported
         for module in {tool.module for tool in agent.table}:
             file = getattr(sys.modules.get(module), "__file__", None)
             if file and _is_users(module):
@@ -63,32 +61,33 @@ class LoadedFiles:
         return iter(self._files.values())
 
     def changed(self) -> list[Path]:
-        """The files that are not as they were loaded."""
+        """The files that changed since they were loaded."""
         return [file.path for file in self if digest_of_file(file.path) != file.digest]
 
     def news(self) -> list[Path]:
-        """The files that have changed since this was asked last."""
+        """The files that changed since the last call of this method."""
         now = {(path, digest_of_file(path)) for path in self.changed()}
         new, self._told = now - self._told, now
         return sorted(path for path, _ in new)
 
     def find(self, name: str) -> Path:
-        """The path of a file, which is relative to where quoth was started. Raises UsageError."""
+        """The path of a file, relative to the folder where quoth was started. Raises UsageError if it is
+        missing."""
         path = Path(name).expanduser().resolve()
         if not path.is_file():
             raise UsageError(f"There is no file {name}.")
         return path
 
     def writer(self, path: Path) -> str:
-        """Which call of a tool has written a file, or may have, as a person reads it; empty if none that is
-        known. A call that the person has typed at the prompt does not count."""
+        """The call of a tool that wrote a file, or may have written it, in words; empty if no such call is
+        known. Calls that the person typed at the prompt do not count."""
         workspace, select = self._agent.workspace, getattr(self._agent.audit, "select", None)
         if select is None:
             return ""
         rows = []
         if workspace.holds(path):
             rows = list(select(effect=json.dumps(f":{workspace.spelling(path)}")[1:]))
-        # A command tells nobody which files it writes or moves; when they were changed it cannot forge.
+        # A program does not report the files that it writes or moves, but it cannot forge their change times.
         changed = path.stat().st_ctime
         begun = datetime.fromtimestamp(changed - LONGEST_CALL, UTC).isoformat(timespec="milliseconds")
         rows += [row for row in select(since=begun) if self._may_write(row["tool"]) and _was_on(row, changed)]
@@ -96,7 +95,7 @@ class LoadedFiles:
         return f"{rows[-1]['tool']} in session {rows[-1]['session']}" if rows else ""
 
     def _may_write(self, name: str) -> bool:
-        """Whether a tool may write files that it does not name; those that ship name theirs."""
+        """Whether a tool may write files that its call does not name; quoth's own tools name theirs."""
         table = self._agent.table
         return bool(name) and (
             name not in table
@@ -104,8 +103,8 @@ class LoadedFiles:
         )
 
     def load(self, path: Path) -> Loaded:
-        """Load a file, in the thread of the forms. Raises UsageError, and then all stays as it was; else the
-        agent has to be given the table."""
+        """Load a file in the thread of the forms. The caller gives the new table to the agent. Raises
+        UsageError, and then changes nothing."""
         digest, before = digest_of_file(path), self._files.get(path)
         old = before.module if before is not None else None
         kept = old.__name__ if old is not None else ""
@@ -123,7 +122,7 @@ class LoadedFiles:
         return Loaded(table, tuple(tool.name for tool in table if tool not in known))
 
     def _bring(self, module: ModuleType | None, before: LoadedFile | None) -> None:
-        """Bring the names and macros of a file to the prompt, and take those away that it has no more."""
+        """Add the names and macros of a file to the prompt, and remove its former ones."""
         for name, value in (before.names if before is not None else {}).items():
             if self._names.get(name) is value:
                 del self._names[name]
@@ -136,7 +135,7 @@ class LoadedFiles:
 
 
 def _module_of(path: Path) -> ModuleType | None:
-    """The module that a file was loaded as, the latest if there are several."""
+    """The module of a loaded file, the latest if there are several."""
     for module in reversed(list(sys.modules.values())):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and _is_users(module.__name__) and Path(file).resolve() == path:
@@ -145,32 +144,32 @@ def _module_of(path: Path) -> ModuleType | None:
 
 
 def _public(module: ModuleType | None) -> dict[str, Any]:
-    """What a module defines or imports, by its names."""
+    """The public values that a module defines or imports, by name."""
     return {name: value for name, value in vars(module or ModuleType("")).items() if not name.startswith("_")}
 
 
 def _is_users(module: str) -> bool:
-    """Whether a module is a file of tools that a person has written."""
+    """Whether a module is a person's file of tools."""
     return module.startswith("quoth_user_")
 
 
 def _was_on(row: dict[str, Any], when: float) -> bool:
-    """Whether the call of a row ran at a time. Its duration does not count the time in which a person was
-    asked."""
+    """Whether the call of an audit row was running at that time. The duration excludes waiting for a
+    person."""
     begun = datetime.fromisoformat(row["ts"]).timestamp()
     took = row["duration_ms"] + row["details"].get("asked_ms", 0)
     return bool(begun - SLACK <= when <= begun + took / 1000 + SLACK)
 
 
 def digest_of_file(path: Path) -> str:
-    """What the text of a file is known by; empty where it cannot be read."""
+    """A digest of a file's text; empty if the file cannot be read."""
     try:
         return digest_of(path.read_bytes())
     except OSError:
         return ""
 
 
-# The start
+# Startup files
 
 
 OWN_NAME = f"{WORKSPACE_FOLDER}/{STARTUP_NAME}"
@@ -178,20 +177,19 @@ TRUST = Trust(kind=".init")
 
 
 def user_init() -> Path:
-    """The path of the user's own file."""
+    """The path of the user's startup file."""
     return config_dir() / STARTUP_NAME
 
 
 def own_init(root: Path) -> bytes | None:
-    """The text of a workspace's own file, None if there is none. Raises UsageError for one that cannot be
-    read."""
+    """The text of a workspace's startup file; None if it has none. Raises UsageError if it cannot be read."""
     path = root / OWN_NAME
     return None if is_missing(path) else read_bytes(path, f"There is no {OWN_NAME} in {root}.")
 
 
 def startup_files(root: Path) -> tuple[list[tuple[str, str]], list[str]]:
-    """The names and texts of the files to evaluate, the user's first, and sentences about those that are not.
-    What was read here is what counts, whatever becomes of the file meanwhile."""
+    """The names and texts of the startup files, the user's first, and sentences about skipped files. These
+    texts are evaluated even if a file changes meanwhile."""
     found: list[tuple[str, str]] = []
     notes: list[str] = []
     mine = user_init()

@@ -1,9 +1,8 @@
-"""The module of the person at the prompt: Hy without a fence, on their own machine, in a thread of its own.
+"""The module of the person at the prompt: unrestricted Hy, on their own machine, in its own thread.
 
-Only what a person has typed, or a file that they have named or trusted, is evaluated here. Nothing that a
-model, a tool or another program says may become a ``text`` of this file; programs of models run in the
-sandbox and see none of these names. Knows no terminal.
-"""
+Evaluates only text that a person typed, or a file that they named or trusted. A text of a model, a tool or
+another program must never become the argument ``text`` of this file. Programs of models run in the sandbox
+and see none of these names."""
 
 from __future__ import annotations
 
@@ -33,14 +32,14 @@ from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 MODULE = "quoth_person"
-PATIENCE = 1.0  # seconds in which a form that Ctrl-C has reached ends
-_KEPT = 200  # entries whose text a traceback can show
+PATIENCE = 1.0  # seconds that a form may take to end after Ctrl-C
+_KEPT = 200  # number of entries whose text a traceback can show
 _SETUP = "(require quoth [def-cognitive-tool def-shell-tool def-http-tool])"
 
 
 @dataclass
 class EntryOutcome:
-    """What came of an entry: a value or an exception, and the results of the calls that it has made."""
+    """The outcome of an entry: a value or an exception, and the results of its calls."""
 
     value: Any = None
     error: BaseException | None = None
@@ -49,11 +48,11 @@ class EntryOutcome:
 
 
 class LeftBehind(UsageError):
-    """A form does not end although Ctrl-C has reached it; its thread goes on without the prompt."""
+    """A form did not end after Ctrl-C; its thread continues without the prompt."""
 
 
 class _PromptTable(ToolTable):
-    """The agent's table as the forms of the prompt see it: a tool that was made here may be made again."""
+    """The agent's table for forms of the prompt, which may define their own tools again."""
 
     def __init__(self, person: PromptNames) -> None:
         super().__init__()
@@ -70,19 +69,19 @@ class _PromptTable(ToolTable):
 
 
 class PromptNames:
-    """The names, macros and tools of the prompt. ``show`` turns a value into text, in the thread of the
-    form, so that Ctrl-C ends that too."""
+    """The names, macros and tools of the prompt. ``show`` turns a value into text; it runs in the thread of
+    the forms, so that Ctrl-C can stop it too."""
 
     def __init__(
         self, agent: AsyncAgent, loop: asyncio.AbstractEventLoop, show: Callable[[Any], str]
     ) -> None:
         self.agent = agent
-        self.changed = False  # whether a tool was made that the agent's parts do not know of yet
+        self.changed = False  # whether the agent's parts lack a newly defined tool
         self._show = show
         self._caller = FormCaller(self._made, loop)
         self._placed: dict[str, ToolFunction] = {}
         self._worker = _Worker()
-        self._given: dict[str, Any] = {}  # what the prompt has by itself
+        self._given: dict[str, Any] = {}  # the prompt's own names
         self._count = 0
         self._ready = False
         self.module = ModuleType(MODULE)
@@ -97,7 +96,7 @@ class PromptNames:
     # Names
 
     def place_tools(self) -> None:
-        """Give each tool its name, unless the person has given that another meaning."""
+        """Bind each tool to its name, unless the person bound the name to another value."""
         import hy
 
         wanted = {hy.mangle(name): name for name in self.agent.table.names()}
@@ -111,8 +110,8 @@ class PromptNames:
                 self.names[mangled] = self._placed[mangled] = function
 
     def is_bound(self, name: str) -> bool:
-        """Whether a name, as it is written, has a value here. What Python itself has does not count, and
-        neither does the name of a tool: ``more`` and ``search`` are words of a person, too."""
+        """Whether a name, in Hy's spelling, has a value here. Python's builtins and names of tools do not
+        count, because words such as ``more`` and ``search`` may be prose."""
         import hy
 
         mangled = hy.mangle(name)
@@ -120,7 +119,7 @@ class PromptNames:
         return own and not name.startswith("__")
 
     def bound(self) -> Mapping[str, Any]:
-        """The names, as they are written, with their values: of tools, variables, functions and macros."""
+        """The names of tools, variables, functions and macros, in Hy's spelling, with their values."""
         self.prepare()
         macros = getattr(self.module, "_hy_macros", {})
         return {
@@ -130,7 +129,7 @@ class PromptNames:
         }
 
     def prepare(self) -> None:
-        """Bind what every prompt has: macros and helpers. Once; it loads Hy's compiler."""
+        """Bind the macros and helpers of every prompt, once; this loads Hy's compiler."""
         if self._ready:
             return
         self._ready = True
@@ -144,7 +143,7 @@ class PromptNames:
             self._given[hy.mangle(name)] = self.names.setdefault(hy.mangle(name), helper)
 
     def remember(self, value: Any) -> None:
-        """Bind a value that was shown to ``_`` and ``*1``, and those before it to ``*2`` and ``*3``."""
+        """Bind the last shown value to ``_`` and ``*1``, and the values before it to ``*2`` and ``*3``."""
         import hy
 
         stars = [hy.mangle(f"*{number}") for number in (1, 2, 3)]
@@ -162,8 +161,8 @@ class PromptNames:
     # Evaluating
 
     async def evaluate(self, text: str, name: str = "") -> EntryOutcome:
-        """Evaluate all forms of an entry, or of a file that is called ``name``, and return what came of the
-        last. Raises LeftBehind after Ctrl-C for one that does not end."""
+        """Evaluate all forms of an entry, or of the file ``name``, and return the outcome of the last form.
+        Raises LeftBehind for a form that does not end after Ctrl-C."""
         if not name:
             self._count += 1
             name = f"<entry {self._count}>"
@@ -171,7 +170,7 @@ class PromptNames:
         return await self.do(lambda: self._evaluated(text, name))
 
     async def load(self, path: Path) -> Loaded:
-        """Load a file of tools, whose names and macros join those of the prompt. Raises UsageError."""
+        """Load a file of tools, and add its names and macros to the prompt. Raises UsageError."""
         loaded: list[Loaded] = []
 
         def work() -> EntryOutcome:
@@ -186,7 +185,7 @@ class PromptNames:
         return loaded[0]
 
     async def do(self, work: Callable[[], EntryOutcome]) -> EntryOutcome:
-        """Have work done in the thread of the forms, where Ctrl-C ends it. Raises LeftBehind."""
+        """Run work in the thread of the forms, where Ctrl-C can end it. Raises LeftBehind."""
         job = _Job(work)
         done = self._worker.give(job)
         try:
@@ -202,7 +201,7 @@ class PromptNames:
 
     @cached_property
     def files(self) -> LoadedFiles:
-        """The files that tools and names came from."""
+        """The files from which tools and names were loaded."""
         self.prepare()
         return LoadedFiles(self.agent, self.names, self.module.__dict__.setdefault("_hy_macros", {}))
 
@@ -213,12 +212,12 @@ class PromptNames:
         if not done.done():
             self._worker = _Worker()
             raise LeftBehind(
-                "The form has not stopped: it waits in code that Ctrl-C cannot reach. It is left behind, and "
-                "what it still does may show later."
+                "The form did not stop: it waits in code that Ctrl-C cannot interrupt. It continues in the "
+                "background, so its output may appear later."
             )
 
     def _evaluated(self, text: str, name: str) -> EntryOutcome:
-        """In the thread of the forms: what came of an entry."""
+        """The outcome of an entry; called in the thread of the forms."""
         import hy
         from hy.compiler import hy_eval
 
@@ -228,7 +227,7 @@ class PromptNames:
             self.prepare()
             if long := long_number(text):
                 most = sys.get_int_max_str_digits()
-                raise UsageError(f"The number {long[:20]}… has more than {most} digits; write it as a text.")
+                raise UsageError(f"The number {long[:20]}… has more than {most} digits. Write it as a text.")
             with registering_in(_PromptTable(self)):
                 for form in hy.read_many(text, filename=name):
                     outcome.value = hy_eval(
@@ -242,13 +241,13 @@ class PromptNames:
             if outcome.value is not None:
                 outcome.printed = self._show(outcome.value)
                 self.remember(outcome.value)
-        except BaseException as error:  # also SystemExit, and KeyboardInterrupt of Ctrl-C
+        except BaseException as error:  # includes SystemExit, and KeyboardInterrupt of Ctrl-C
             outcome.error = error
             self.fail(error)
         return outcome
 
     def _rewritten(self, form: Any) -> Any:
-        """The form with the idioms of programs rewritten to Hy; a name that the person has defined wins."""
+        """The form with the idioms of programs rewritten to Hy, except names that the person defined."""
         import hy
 
         from quoth.tools.program.rewriter import rewrite_typed
@@ -271,7 +270,7 @@ class PromptNames:
 
 
 def _written(name: str) -> str:
-    """A name of Python as a person of Lisp writes it: ``read-file`` for ``read_file``."""
+    """A Python name in Hy's spelling: ``read-file`` for ``read_file``."""
     import hy
 
     plain = str(hy.unmangle(name))
@@ -284,7 +283,7 @@ def _leave(code: int = 0) -> None:
 
 
 class _Job:
-    """Work for the thread, and what came of it."""
+    """Work for the thread, and its outcome."""
 
     def __init__(self, work: Callable[[], EntryOutcome]) -> None:
         self.work = work
@@ -292,8 +291,8 @@ class _Job:
 
 
 class _Worker:
-    """One daemon thread for all forms, since some values live in the thread that made them, as connections
-    of sqlite3 do."""
+    """One daemon thread for all forms, because some values are bound to their thread, such as connections of
+    sqlite3."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[tuple[_Job, Callable[[], None]]] = queue.SimpleQueue()
@@ -302,7 +301,7 @@ class _Worker:
         self._now: _Job | None = None
 
     def give(self, job: _Job) -> asyncio.Future[None]:
-        """Have it done; the future is settled on the loop of the caller."""
+        """Queue work; its future is completed on the caller's loop."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
 
@@ -322,13 +321,13 @@ class _Worker:
 
     def _run(self) -> None:
         while True:
-            with contextlib.suppress(KeyboardInterrupt):  # one that came too late for its form
+            with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C came after the end of its form
                 job, tell = self._jobs.get()
                 try:
                     with self._lock:
                         self._now = job
                     job.outcome = job.work()
-                except BaseException as error:  # what loading a file raises, or Ctrl-C
+                except BaseException as error:  # an error of loading a file, or Ctrl-C
                     job.outcome = EntryOutcome(error=error)
                 finally:
                     with self._lock:
@@ -336,7 +335,7 @@ class _Worker:
                     tell()
 
     def interrupt(self, job: _Job) -> None:
-        """Raise KeyboardInterrupt in a job that is being done."""
+        """Raise KeyboardInterrupt in a running job."""
         with self._lock:
             if self._now is job and self._thread is not None and self._thread.ident is not None:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(

@@ -1,7 +1,7 @@
 """The REPL: Lisp of a person is evaluated, a line with ``,`` is a command, anything else goes to the agent.
 
-Knows one agent and a terminal. What an entry is, is told in entries.py; what it does, in interpreter.py; what
-the commands are, in commands.py. A chat at the terminal is the REPL without Lisp.
+entries.py classifies entries, interpreter.py carries them out, commands.py has the commands. A chat at the
+terminal is a REPL without Lisp.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 ENTRIES = (
     ("(form)", "evaluate Lisp, all of Hy, on this machine; tools are functions"),
-    ("any text", "give it to the agent; the conversation goes on from line to line"),
+    ("any text", "send it to the agent as the next message of the conversation"),
 )
 
 
@@ -44,7 +44,7 @@ class _Interrupted(Exception):
 
 
 class Repl(Interpreter):
-    """Reads entries and carries them out until the end of input; without a terminal it shows no prompt.
+    """Reads entries and carries them out until the end of input; shows a prompt only on a terminal.
 
     Ctrl-C stops the current entry and returns to the prompt. ``as_json`` prints each result as JSON on one
     line; ``picked_up`` is the message about the conversation that is continued.
@@ -52,7 +52,7 @@ class Repl(Interpreter):
 
     commands: ClassVar[dict[str, Command]] = COMMANDS
     entries: tuple[tuple[str, str], ...] = ENTRIES
-    lisp: ClassVar[bool] = True  # whether a form is evaluated
+    lisp: ClassVar[bool] = True  # whether forms are evaluated
 
     def __init__(self, agent: AsyncAgent, as_json: bool = False, picked_up: str = "") -> None:
         super().__init__(agent, as_json)
@@ -101,7 +101,7 @@ class Repl(Interpreter):
             return left.code if isinstance(left.code, int) else 0
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work of an entry; what goes wrong in it is told, and the prompt comes again."""
+        """Do the work of an entry and print its errors, so that the prompt returns."""
         try:
             await self._stoppable(work)
         except QuothError as error:
@@ -110,9 +110,9 @@ class Repl(Interpreter):
             self.complain("Interrupted.")
 
     async def _stoppable(self, work: Coroutine[Any, Any, T]) -> T:
-        """Do ``work``; Ctrl-C ends it and raises _Interrupted; a run ends by itself."""
+        """Do ``work``. Ctrl-C ends it and raises _Interrupted, but a run ends by itself."""
         self._pressed = False
-        self.agent.broker.listen()  # Ctrl-C was for an earlier line
+        self.agent.broker.listen()  # an earlier Ctrl-C does not apply to this entry
         task: asyncio.Task[T | SystemExit] = asyncio.ensure_future(_kept_from_the_loop(work))
         self._task = task
         try:
@@ -139,7 +139,7 @@ class Repl(Interpreter):
         return banner(self.agent)
 
     async def _begin(self) -> None:
-        """Evaluate the files of the start, the user's own and the trusted one of the workspace."""
+        """Evaluate the startup files: the user's, and the workspace's if it is trusted."""
         from quoth.agent.repl.loaded import startup_files
 
         files, notes = startup_files(self.agent.workspace.root)
@@ -148,7 +148,7 @@ class Repl(Interpreter):
         for name, text in files:
             outcome = await self._evaluated(text, name)
             if outcome.error is not None:
-                self.complain(f"{name} was not evaluated to its end.")
+                self.complain(f"{name} was only partly evaluated.")
                 self._tell_fault(outcome.error, text)
 
     async def one(self, text: str) -> None:
@@ -168,7 +168,7 @@ class Repl(Interpreter):
         command = self.commands.get(SHORT.get(name, name))
         if command is None:
             hint = did_you_mean(name, self.commands)
-            self.complain(f"There is no command ,{name}; ,help lists them.{hint}")
+            self.complain(f"There is no command ,{name}.{hint} To list commands: ,help")
             return
         work = command.do(self, rest.strip())
         if work is not None:
@@ -177,7 +177,7 @@ class Repl(Interpreter):
     # Reading
 
     async def _read(self) -> str:
-        """One entry; Lisp goes on over lines until its parentheses are closed."""
+        """One entry; Lisp continues over lines until its parentheses are closed."""
         self._tell_changed_files()
         text = await self._line("quoth> ")
         while not self._edits and is_open(text):
@@ -188,10 +188,10 @@ class Repl(Interpreter):
         return text
 
     def _tell_changed_files(self) -> None:
-        """Say which files have changed since they were loaded; none is loaded again unasked."""
+        """Report loaded files that changed; does not load them again by itself."""
         if self.interactive:
             for path in self.person.files.news():
-                self.complain(f"{path.name} has changed; ,reload loads it again.")
+                self.complain(f"{path.name} changed. To load it again: ,reload")
 
     async def _line(self, prompt: str) -> str:
         if not self._edits:
@@ -209,7 +209,7 @@ class Repl(Interpreter):
         return {command.name: command.help for command in self.commands.values()}
 
     async def _plain_line(self, prompt: str) -> str:
-        """A line that the terminal edits, or that comes from no terminal, and then without a prompt."""
+        """A line, edited by the terminal; without a prompt if stdin is not a terminal."""
         if self.interactive:
             sys.stdout.write(prompt)
             sys.stdout.flush()
@@ -223,7 +223,7 @@ class Repl(Interpreter):
 
 
 async def _kept_from_the_loop(work: Coroutine[Any, Any, T]) -> T | SystemExit:
-    """Do the work; an event loop would end at its SystemExit, so that is returned."""
+    """Do the work, but return a SystemExit, which would end the event loop if raised."""
     try:
         return await work
     except SystemExit as left:
@@ -236,11 +236,11 @@ async def _kept_from_the_loop(work: Coroutine[Any, Any, T]) -> T | SystemExit:
 SUGGESTION = "What does {} say?"  # a task in words that the embedded model solves: tests/bench/first_task.py
 TEXTS, LARGEST, LOOKED_AT = (".txt", ".md", ".org"), 2000, 500
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-WAYS = "(form) evaluates Lisp, other text goes to the agent, ,help tells more."
+WAYS = "(form) evaluates Lisp, other text goes to the agent, ,help shows help."
 
 
 def banner(agent: AsyncAgent) -> str:
-    """A line for each."""
+    """The banner: one line per item."""
     tools = number_of(len(agent.host.listed().visible), "tool")
     rows = {
         "model": _model(agent),
@@ -261,7 +261,7 @@ def _model(agent: AsyncAgent) -> str:
 
 
 def _smallest_text(folder: Path) -> str:
-    """The smallest of the small text files of a folder, which a small model reads soonest; empty if none."""
+    """The smallest small text file of a folder, the quickest for a small model to read; empty if none."""
     found = []
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in islice(entries, LOOKED_AT):
@@ -278,26 +278,26 @@ def _smallest_text(folder: Path) -> str:
 
 
 class ChatRepl(Repl):
-    """Reads messages and commands until the end of input; Lisp is a message, too. ``chat`` is the agent's
-    copy for this chat."""
+    """Reads messages and commands until the end of input; Lisp is a message too. ``chat`` is the agent's copy
+    for this chat."""
 
     commands: ClassVar[dict[str, Command]] = {
         name: command for name, command in COMMANDS.items() if command.chat
     }
-    entries = (("any text", "say it in the chat; the conversation goes on from line to line"),)
+    entries = (("any text", "send it as the next message of the chat"),)
 
     lisp = False
 
     def __init__(self, chat: AsyncAgent, as_json: bool = False) -> None:
         super().__init__(chat, as_json)
-        chat.deliver = None  # the Reply has all messages, in their order
-        self._told: set[str] = set()  # the follow-ups that were shown, by run and call
+        chat.deliver = None  # the Reply contains all messages in order
+        self._told: set[str] = set()  # the shown follow-ups, by run and call
 
     def greeting(self) -> str:
-        return "quoth chat. A line is a message, ,help lists commands."
+        return "quoth chat. Each line is a message. To list commands: ,help"
 
     async def _begin(self) -> None:
-        """Evaluate nothing: a chat has no person's module."""
+        """Do nothing: a chat does not evaluate startup files."""
 
     async def one(self, text: str) -> None:
         if text.startswith(","):

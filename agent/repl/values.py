@@ -1,8 +1,7 @@
-"""Turns values and exceptions of the prompt into text, and makes what forms print harmless for the terminal.
+"""Turns values and exceptions of the prompt into text, and makes prints of forms harmless for the terminal.
 
-A value is Hy for a person, plain for a program that reads it. A form prints what files and models have
-said, as in ``(print (read-file "a.txt"))``. Knows values, of any class at all, and streams; it runs
-nothing.
+A value is printed as Hy for a person, and plainly for a program. A form may print texts of files and models,
+as in ``(print (read-file "a.txt"))``.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ from quoth.tools.text import number_of, printable, short
 # Values
 
 
-LONGEST = 20_000  # characters of a value on a screen
-MOST = 1_000  # items of one that are shown
+LONGEST = 20_000  # maximum characters of a value on a terminal
+MOST = 1_000  # maximum items shown of a value
 
 
 def as_hy(value: Any) -> str:
-    """The value as a form that can be taken and read again; a text keeps its lines. Bounded."""
+    """The value as a form that can be copied and read again; a text keeps its lines. Limited in size."""
     if type(value) is str:
         return in_quotes(shortened(value, LONGEST))
     return shortened(_repr(value), LONGEST)
 
 
 def as_plain(value: Any) -> str:
-    """The value for whoever reads the output: texts as they are, data as Lisp, all of it."""
+    """The whole value for a program: texts unchanged, other data as Lisp."""
     return show_value(value).rstrip("\n") if _is_data(value) else _repr(value)
 
 
@@ -64,7 +63,7 @@ def _is_data(value: Any, depth: int = 0) -> bool:
     return all(_is_data(item, depth + 1) for item in inner)
 
 
-# What forms print: colours pass, and end with what is printed at once; other controls are shown as a mark
+# Prints of forms: colours pass until the end of each write; other control characters become U+FFFD
 
 
 _COLORS = re.compile(r"(\x1b\[[0-9;]{0,30}m)")
@@ -78,9 +77,9 @@ class SafeOutput:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        parts = _COLORS.split(text.replace("\r\n", "\n"))  # every second one is a colour
+        parts = _COLORS.split(text.replace("\r\n", "\n"))  # every second part is a colour
         safe = "".join(part if at % 2 else printable(part, "\n\t") for at, part in enumerate(parts))
-        # A question, which may come next, must not be drawn in a colour that hides it.
+        # A question that follows must not be drawn in a colour that hides it.
         self._stream.write(safe + (_RESET if len(parts) > 1 else ""))
         return len(text)
 
@@ -94,7 +93,7 @@ class SafeOutput:
 
 @contextlib.contextmanager
 def safely_printed() -> Iterator[None]:
-    """Have what is printed inside the ``with`` block go through SafeOutput."""
+    """Within the ``with`` block, send prints through SafeOutput."""
     kept: Any = sys.stdout
     sys.stdout = SafeOutput(kept)
     try:
@@ -105,16 +104,16 @@ def safely_printed() -> Iterator[None]:
             sys.stdout = kept
 
 
-# Faults: the last lines that a person needs; ``,trace`` shows the rest
+# Errors: the lines that a person needs; ``,trace`` shows the rest
 
 
-LONGEST_WORDS = 2000  # characters of an exception's own words
+LONGEST_WORDS = 2000  # maximum characters of an exception's own message
 ENTRY = "<entry "
 
 
 def fault_text(error: BaseException, text: str, known: Iterable[str]) -> str:
-    """The sentence about an exception that the entry ``text`` has raised. ``known`` are the names there are,
-    for one that is misspelt."""
+    """The message about an exception raised by the entry ``text``. ``known`` are the existing names, to
+    suggest one for a misspelt name."""
     from hy.errors import HyLanguageError
 
     if isinstance(error, KeyboardInterrupt):
@@ -131,13 +130,13 @@ def fault_text(error: BaseException, text: str, known: Iterable[str]) -> str:
 
 
 def _no_name(name: str, known: frozenset[str]) -> str:
-    """What is said of a name without a value: a macro's, or a word of programs or other Lisps."""
+    """The message about a name without a value, which may be a macro or a word of programs or other Lisps."""
     import hy
 
     from quoth.tools.program.idioms import IDIOMS
 
     if name in known or hy.mangle(name) in getattr(builtins, "_hy_macros", {}):
-        return f"{name} is a macro, and no value; (describe '{name}) tells of it."
+        return f"{name} is a macro and has no value. To read about it: (describe '{name})"
     if set(name) & set("“”„«»"):
         return f'there is no name {name}; a text is in straight quotes: "…".'
     if row := next((row for row in IDIOMS if name in row.names.split()), None):
@@ -151,8 +150,8 @@ def _no_name(name: str, known: frozenset[str]) -> str:
 def _own_words(error: BaseException) -> str:
     try:
         return short(str(error), LONGEST_WORDS)
-    except Exception as odd:  # it is any class at all
-        return f"(it cannot say what it is: {type(odd).__name__})"
+    except Exception as odd:  # the class may raise anything
+        return f"(its message cannot be shown: {type(odd).__name__})"
 
 
 def _missing(error: NameError) -> str:
@@ -163,8 +162,8 @@ def _missing(error: NameError) -> str:
 
 
 def _language_fault(error: Any, text: str) -> str:
-    """What Hy has against the entry, with the line and a caret."""
-    try:  # our reader names the parenthesis that is never closed, where Hy's names the end
+    """Hy's complaint about the entry, with the line and a caret."""
+    try:  # our reader names the parenthesis that is never closed; Hy's names only the end
         read_all(text)
     except ReadError as ours:
         return f"{ours}\n{ours.caret()}"
@@ -187,7 +186,7 @@ def _language_fault(error: Any, text: str) -> str:
 
 
 def _place(error: BaseException) -> list[str]:
-    """Where it was raised, in the person's own text: nothing for an entry of one line."""
+    """The place of the error in the person's own text; empty for an entry of one line."""
     own = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -203,16 +202,16 @@ def _place(error: BaseException) -> list[str]:
 
 
 def trace_text(error: BaseException) -> str:
-    """The whole traceback, from the person's own text on."""
+    """The whole traceback, starting at the person's own text."""
     trace: TracebackType | None = error.__traceback__
     first = trace
     while first is not None and not first.tb_frame.f_code.co_filename.startswith(ENTRY):
         first = first.tb_next
     told = traceback.TracebackException(type(error), error, first or trace)
     own = list(told.stack)
-    while own and own[-1].filename.endswith("/repl/functions.py"):  # how a call is made
+    while own and own[-1].filename.endswith("/repl/functions.py"):  # the frames that run a call
         own.pop()
     called = len(own) < len(told.stack)
     told.stack = traceback.StackSummary.from_list(own)
     text = "".join(told.format()).rstrip()
-    return f"{text}\nThat of the body of a tool is shown by: quoth --debug" if called else text
+    return f"{text}\nTo see the traceback inside a tool: quoth --debug" if called else text

@@ -1,7 +1,6 @@
-"""Lays out call forms, values and results for a person: long forms over several lines, long arguments folded.
+"""Lays out call forms, values and results for a person: long forms on several lines, long arguments folded.
 
-Knows how they are printed; it must not know questions, requests or events. Nothing is cut without a note of
-how much was left out.
+A shortened text always has a note with the number of characters left out.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from quoth.tools.visible import visible
 
 
 def show_value(value: Any) -> str:
-    """Return a value as text: a string as it is, a list of over three items by lines, other data as Lisp. An
-    item with a line break in it is quoted, so that each line is one item. A dictionary with one text of
-    several lines ends with that, as it is, below its name."""
+    """Return a value as text: a string unchanged, a list of more than three items with one item per line,
+    other data as Lisp. An item with a line break is quoted. If a dictionary has one text of several lines,
+    that text comes last, unchanged, below its name."""
     if isinstance(value, str):
         return value
     if isinstance(value, dict) and value:
@@ -43,7 +42,7 @@ def _is_line(item: Any) -> bool:
     return isinstance(item, str) and item.splitlines() in ([], [item])
 
 
-# How the sentence of the door already says the status.
+# Words in a message of the door that already express the status.
 _SAID = {
     "denied": "denied",
     "pending": "waits for",
@@ -54,16 +53,16 @@ _SAID = {
 
 
 def failure_text(result: ToolResult) -> str:
-    """Return the message of a failed call, after its status unless the message implies that."""
+    """Return the message of a failed call, preceded by its status unless the message already expresses it."""
     said = _SAID.get(result.status)
     return result.message if said and said in result.message else f"{result.status}: {result.message}"
 
 
-Aside = Callable[[str, int], str]  # what is said beside a text that is left out, and the length of its head
+Aside = Callable[[str, int], str]  # the note about an omitted text, from the text and the length of its head
 
 
 def shortened(text: str, limit: int, aside: Aside = lambda text, head: "") -> str:
-    """Return ``text``, or if it is longer than ``limit`` characters its head and tail with a note between
+    """Return ``text`` if it has at most ``limit`` characters, otherwise its head and tail with a note between
     them. ``aside`` adds to the note."""
     if len(text) <= limit:
         return text
@@ -74,7 +73,7 @@ def shortened(text: str, limit: int, aside: Aside = lambda text, head: "") -> st
 
 
 def budget_text(spent: Mapping[str, Any], left: Mapping[str, Any]) -> str:
-    """What a run has spent and what is left of its budget: ``1,200 tokens, $0.01 spent; $0.04 left``."""
+    """The used and remaining budget of a run: ``1,200 tokens, $0.01 spent; $0.04 left``."""
     took = _amounts({name: one for name, one in spent.items() if name != "seconds" or name in left})
     rest, today = _amounts(left), _amounts(left.get("today", {}))
     told = filter(None, (rest and f"{rest} left", today and f"{today} left for today"))
@@ -94,34 +93,34 @@ def _amounts(amounts: Mapping[str, Any]) -> str:
 # Call forms
 
 
-MARGIN = "│ "  # before each line after the first, so that none imitates what quoth itself says
-LONG, HEAD = 400, 60  # characters of an argument that is folded, and of it that is shown
+MARGIN = "│ "  # before each line but the first, so that no line imitates a message of quoth
+LONG, HEAD = 400, 60  # a longer argument is folded; characters shown of a folded one
 LINE = 60  # characters of an argument on the line of a call
 WIDTH = 100
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "fish")
-BRIEF = 600  # characters of a form on a line of its own
+BRIEF = 600  # maximum number of characters of a form on its own line
 
 _standing = ""  # the form that the last line on the terminal shows
 
 
 def stands(form: str) -> None:
-    """Remember that the last line on the terminal shows this form, by ``brief``; an empty one: something
-    else. A question about the form then need not repeat it."""
+    """Remember the form that ``brief`` printed in the last line of the terminal (empty: another text is
+    there), so that a question about the form need not repeat it."""
     global _standing
     _standing = form
 
 
 def standing() -> str:
-    """The form that the last line on the terminal shows; empty if none."""
+    """The form in the last line of the terminal; empty if another text is there."""
     return _standing
 
 
 def folded(
     form: CallForm, covered: Collection[str] = (), *, others: bool = True, longest: int = LONG
 ) -> CallForm:
-    """The form to show first: an argument of more than ``longest`` characters is only its beginning and its
-    length; a program is laid out instead. A ``covered`` argument is shown elsewhere and here only as ``…``;
-    without ``others`` only these are folded."""
+    """The form to show first. Of an argument longer than ``longest`` characters it has the beginning and the
+    length, of a program the layout. A ``covered`` argument is shown elsewhere and here only as ``…``; without
+    ``others``, only covered arguments are folded."""
 
     def short(name: str, value: Any) -> Any:
         text = str(value) if isinstance(value, str) else print_value(value)
@@ -143,14 +142,14 @@ def folded(
 
 
 def brief(text: str) -> str:
-    """The text of a form for a line of its own, with long texts and texts of several lines folded; a text
-    that is still too long is cut."""
+    """The text of a form for its own line: texts that are long or have several lines are folded, then the
+    whole is cut to BRIEF characters."""
     form = form_of(text)
     return shortened(text if form is None else str(folded(form, longest=LINE)), BRIEF)
 
 
 def shows(line: CallForm, covered: Collection[str]) -> bool:
-    """Whether ``brief`` shows all of a form but what is ``covered``."""
+    """Whether ``brief`` shows the whole form except its ``covered`` arguments."""
     seen = folded(line, longest=LINE)
     whole = [name for name, value in line.args.items() if seen.args[name] == value]
     return (
@@ -159,7 +158,7 @@ def shows(line: CallForm, covered: Collection[str]) -> bool:
 
 
 def form_of(text: str) -> CallForm | None:
-    """The form that a stored text holds, if it can be read."""
+    """The form in a stored text, or None if it cannot be read."""
     try:
         return from_model(read_one(text))
     except (ReadError, QuothError, RecursionError):
@@ -167,8 +166,8 @@ def form_of(text: str) -> CallForm | None:
 
 
 def command_line(form: CallForm) -> str:
-    """The program of a call as a person types it at a prompt; of a shell, what it is to run. Empty for a call
-    of no program."""
+    """The program that a call runs, as a person would type it in a shell; empty if the call runs no
+    program."""
     argv = form.args.get("argv")
     if not isinstance(argv, list | tuple) or not argv or not all(isinstance(word, str) for word in argv):
         return ""
@@ -181,12 +180,12 @@ def command_line(form: CallForm) -> str:
 
 
 def laid_out(form: CallForm, width: int = WIDTH) -> str:
-    """The form as text that reads back as the same form: on one line where that is short, else with each
-    argument on its own; programs are indented, and the lines of a text are lines."""
+    """The form as text that reads back as the same form: on one line if that is short, otherwise with one
+    argument per line. Programs are indented, and texts keep their line breaks."""
     line = str(form)
     if len(line) <= width and "\n" not in line:
         return line
-    if not line.startswith(f"({form.tool}"):  # names that no form can have: it is printed as a plist
+    if not line.startswith(f"({form.tool}"):  # a name that forms cannot have: print it as a plist
         return line
     pieces = [_value(value, width - 2, 2) for value in form.positional]
     for name, value in form.args.items():
@@ -207,12 +206,12 @@ def _value(value: Any, width: int, indent: int) -> str:
 
 
 def _program(code: Code, plain: str, width: int, indent: int) -> str:
-    """A program on indented lines; one that has lines of its own keeps them, with its comments."""
+    """A program on indented lines. A program with line breaks keeps its own lines and comments."""
     if "\n" in plain or len(plain) + indent <= width:
         return plain
     try:
         laid = pretty(read_one(str(code)), width, indent)
-        if print_value(_only(laid)) == plain:  # nothing is lost by it
+        if print_value(_only(laid)) == plain:  # the layout loses nothing
             return laid
     except (ReadError, QuothError, RecursionError):
         pass
@@ -224,11 +223,11 @@ def _only(text: str) -> Any:
 
 
 def in_quotes(text: str) -> str:
-    """A text in quotes whose line ends are line ends, and that reads back equal."""
+    """A quoted text with real line breaks, which reads back as the same text."""
     return '"' + "\n".join(print_string(line)[1:-1] for line in text.split("\n")) + '"'
 
 
 def margined(text: str, columns: int, first: int = 0) -> str:
-    """A text as it stands in a question: what cannot be seen is an escape, and a mark stands before each row
-    after the first, which begins at column ``first``, on a screen of so many columns (0: there is none)."""
+    """A text for a question: invisible characters are escaped, and MARGIN begins each row but the first. The
+    first row begins at column ``first``; the screen has ``columns`` columns (0: no screen)."""
     return set_in(visible(text, lines=True), MARGIN, columns, first)

@@ -1,7 +1,6 @@
-"""What a person says: standard input, their editor, their name, whether they can be asked.
+"""The input of a person: standard input, their editor, their name, and whether they can be asked.
 
-Input is read by lines, typed or whole, without threads: a wait can be cancelled, and leaves nothing. Knows
-descriptors and bytes, not what a line means.
+Reads lines or a whole input without threads, so that a wait can be cancelled without leftovers.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.text import number_of
 
 CHUNK = 65536
-LONGEST = 100_000_000  # bytes of a text that is taken in
+LONGEST = 100_000_000  # maximum number of bytes of a text that is read
 
 
 def read_stdin() -> str:
@@ -43,8 +42,8 @@ def read_stdin() -> str:
 
 
 def read_file(path: str | Path) -> str:
-    """Return all of a file or a pipe as text. Raises UsageError when it is not there, does not end in time,
-    or is not UTF-8."""
+    """Return a whole file or pipe as text. Raises UsageError if it is missing, does not end in time or is not
+    UTF-8."""
     try:
         with Path(path).open("rb") as file:
             return _within(file.read(LONGEST + 1), str(path)).decode("utf-8")
@@ -56,14 +55,16 @@ def read_file(path: str | Path) -> str:
         raise UsageError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-FIRST_SECONDS = 3.0  # for the first byte of a pipe: cron and CI may leave one open without a writer
-NEXT_SECONDS = 600.0  # between two pieces of it: a compiler may be silent for minutes
+FIRST_SECONDS = (
+    3.0  # to wait for the first byte of a pipe: cron and CI may leave a pipe open without a writer
+)
+NEXT_SECONDS = 600.0  # to wait for the next bytes: a compiler may be silent for minutes
 
 
 def piped(most: int, say: Callable[[str], None]) -> bytes:
-    """Read standard input if it is a file, a pipe or a socket, at most ``most`` + 1 bytes; nothing of a
-    terminal, a device such as /dev/null, or a closed one. ``say`` receives a sentence about a pipe that was
-    not read, or not to its end, and about one that is waited for. Raises UsageError."""
+    """Read at most ``most`` + 1 bytes of standard input if it is a file, a pipe or a socket; return no bytes
+    for a terminal, a device such as /dev/null, or a closed input. ``say`` receives a message about a pipe
+    that was not read to its end, or that is still being read. Raises UsageError."""
     try:
         descriptor = sys.stdin.fileno() if sys.stdin is not None else -1
         kind = os.fstat(descriptor).st_mode
@@ -76,10 +77,10 @@ def piped(most: int, say: Callable[[str], None]) -> bytes:
         while len(data) <= most:
             if data and not said and not select.select([descriptor], [], [], FIRST_SECONDS)[0]:
                 count, said = number_of(len(data), "byte"), True
-                say(f"Still reading standard input, {count} so far. --no-stdin leaves it alone.")
+                say(f"Still reading standard input, {count} so far. To ignore it: --no-stdin")
             if not select.select([descriptor], [], [], seconds)[0]:
-                told = "was not read to its end: it paused" if data else "was not read: nothing came"
-                say(f"Standard input {told} for {seconds:g} s. --no-stdin leaves it alone.")
+                told = "was not read to its end: it paused" if data else "was not read: no data came"
+                say(f"Standard input {told} for {seconds:g} s. To ignore it: --no-stdin")
                 break
             if not (piece := os.read(descriptor, min(CHUNK, most + 1 - len(data)))):
                 break
@@ -90,11 +91,12 @@ def piped(most: int, say: Callable[[str], None]) -> bytes:
 
 
 def use_terminal() -> None:
-    """Let a person answer at the terminal, where standard input was a file or a pipe that has been read."""
+    """Make the terminal standard input again after reading it as a file or a pipe, so that a person can
+    answer."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:
-        return  # without a terminal the questions wait
+        return  # without a terminal, questions stay open
     os.dup2(terminal, 0)
     os.close(terminal)
     sys.stdin = os.fdopen(0, closefd=False)
@@ -112,8 +114,8 @@ def answers() -> Answers:
 
 
 class TypedLines:
-    """Answers that can be edited while they are typed. The question stands on stderr. Ctrl-C is passed on as
-    a signal, so that whoever hears of it can take the question back."""
+    """Answers that can be edited while they are typed. The question is on stderr. Ctrl-C is passed on as a
+    signal, so that the signal's handler can withdraw the question."""
 
     async def ask(self, question: str, text: str = "") -> str:
         from prompt_toolkit import PromptSession
@@ -122,7 +124,7 @@ class TypedLines:
         from prompt_toolkit.output.vt100 import Vt100_Output
 
         output = Vt100_Output.from_pty(sys.stderr, term=os.environ.get("TERM"))
-        output.enable_cpr = False  # not every terminal says where its cursor is
+        output.enable_cpr = False  # not every terminal reports the position of its cursor
         typed = create_input(sys.stdin)
         clear_typeahead(typed)
         _forget_typed(sys.stdin.fileno())
@@ -131,12 +133,12 @@ class TypedLines:
             return await session.prompt_async(question, default=text, handle_sigint=False)
         except KeyboardInterrupt:
             signal.raise_signal(signal.SIGINT)
-            await asyncio.Event().wait()  # until the question is taken back
+            await asyncio.Event().wait()  # until the question is withdrawn
             raise
 
 
 class StdinLines:
-    """Reads a file descriptor by lines, and buffers what comes after a line for the next read."""
+    """Reads a file descriptor line by line, and keeps further bytes for the next read."""
 
     def __init__(self, descriptor: int = 0) -> None:
         self._descriptor = descriptor
@@ -144,7 +146,7 @@ class StdinLines:
         self._ended = False
 
     async def read(self) -> str:
-        """Return the next line without its end. Raises EOFError after the last."""
+        """Return the next line without its line end. Raises EOFError after the last line."""
         while b"\n" not in self._rest and not self._ended:
             piece = await self.read_some()
             self._rest += piece
@@ -156,15 +158,15 @@ class StdinLines:
         return line.removesuffix(b"\r").decode("utf-8", "replace")
 
     async def read_some(self) -> bytes:
-        """Return what comes next, as it comes; nothing at the end."""
+        """Return the next available bytes; empty at the end."""
         await self._readable()
         try:
             return os.read(self._descriptor, CHUNK)
-        except OSError:  # the terminal is gone, or the descriptor is closed
+        except OSError:  # the terminal or the descriptor was closed
             return b""
 
     async def _readable(self) -> None:
-        """Wait until there is something to read; a plain file always has."""
+        """Wait until the descriptor is readable; a regular file always is."""
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = loop.create_future()
 
@@ -189,40 +191,40 @@ class StdinLines:
         return await self.read()
 
 
-Answers = StdinLines | TypedLines  # where the answers of a person come from
+Answers = StdinLines | TypedLines  # the source of a person's answers
 
 
 def _forget_typed(descriptor: int) -> None:
-    """Drop what was typed before it was asked for; of a terminal only."""
+    """Drop input that was typed before the question; only on a terminal."""
     with contextlib.suppress(termios.error, OSError):
         termios.tcflush(descriptor, termios.TCIFLUSH)
 
 
-# An editor, as git opens one
+# The editor, opened as git opens it
 
 
 USUAL = "vi"
 
 
 def named_editor() -> str:
-    """The editor that the person has chosen; empty if none."""
+    """The editor that the person configured; empty if none."""
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
 
 
 def edited(text: str, name: str, use: Callable[[str], object], suffix: str = ".txt") -> None:
-    """Give the text that the person leaves to ``use``, without the line end that an editor puts at the end.
-    The scratch file stays when ``use`` refuses the text, and the error says where. Raises UsageError."""
+    """Open an editor and pass the saved text to ``use``, without the line end that an editor adds. If ``use``
+    refuses the text, the scratch file is kept and the UsageError names it."""
     editor = named_editor()
     if not editor and not (is_terminal(sys.stdin) and shutil.which(USUAL)):
         raise UsageError(
-            "There is no editor here: set EDITOR, or give the text with --text TEXT (- is stdin)."
+            "No editor was found: set EDITOR, or give the text with --text TEXT (- reads stdin)."
         )
     folder = Path(tempfile.mkdtemp(prefix="quoth-"))
     plain = "".join(char if char.isalnum() or char in "-_." else "_" for char in name)[:50]
     scratch = folder / f"{plain}{suffix}"
     scratch.write_bytes(f"{text}\n".encode() if text else b"")
     try:
-        # A shell reads the editor's words, as in EDITOR="emacsclient -t".
+        # A shell splits the words, as in EDITOR="emacsclient -t".
         words = ["sh", "-c", f'{editor or USUAL} "$@"', "sh", str(scratch)]
         code = subprocess.run(words, check=False).returncode  # noqa: S603
         if code:
@@ -232,7 +234,7 @@ def edited(text: str, name: str, use: Callable[[str], object], suffix: str = ".t
         use(read_file(scratch).removesuffix("\n"))
     except QuothError as error:
         if scratch.exists() and scratch.read_bytes().removesuffix(b"\n") not in (text.encode(), b""):
-            raise UsageError(f"{error} What was written is kept in {scratch}.") from None
+            raise UsageError(f"{error} Your text is kept in {scratch}.") from None
         _remove(folder)
         raise
     except BaseException:
@@ -245,7 +247,7 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-# Who it is
+# The person
 
 
 def user_name() -> str:
@@ -256,7 +258,7 @@ def user_name() -> str:
 
 
 def is_inside() -> bool:
-    """Whether a tool has started this process, directly or indirectly."""
+    """Whether a tool started this process, directly or indirectly."""
     from quoth.tools.shell.running import is_started_by_program
     from quoth.tools.shell.view import INSIDE
 
@@ -264,7 +266,7 @@ def is_inside() -> bool:
 
 
 def require_person() -> None:
-    """Raise UsageError if a tool has started this process."""
+    """Raise UsageError if a tool started this process."""
     if is_inside():
         raise UsageError("A program that a tool runs cannot decide what tools may do.")
 

@@ -1,7 +1,4 @@
-"""Which models there are: what is set up, what answers, what is missing and how to get it.
-
-Knows the table of providers and how a person is told of them; it must not know commands or runs.
-"""
+"""The list of models: configured, answering and missing ones, and how to get the missing ones."""
 
 from __future__ import annotations
 
@@ -15,30 +12,30 @@ from quoth.neuro.backends.providers import PROVIDERS, Defaults, Provider, added,
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.visible import visible
 
-SHOWN = 6  # models of a server
+SHOWN = 6  # models shown of a server
 
 State = Literal["ready", "missing", "down"]
 
 
 @dataclass
 class ProviderStatus:
-    """What is known of a provider; ``answers`` is None where it was not asked."""
+    """The state of a provider; ``answers`` is None if it was not asked."""
 
     name: str
     state: State
     detail: str
     spec: str
     url: str | None = None
-    key: str = ""  # its variable
+    key: str = ""  # the environment variable of its key
     key_from: str = ""
     answers: bool | None = None
     models: list[str] = field(default_factory=list)
-    default: bool = False  # whether one of its models is taken where none is named
+    default: bool = False  # whether one of its models is the default
 
 
 @dataclass(frozen=True)
 class ModelList:
-    """``default`` says which model is taken without a name, ``troubles`` what is wrong beside."""
+    """``default`` is a sentence about the default model; ``troubles`` are further problems."""
 
     rows: Sequence[ProviderStatus]
     default: str
@@ -51,7 +48,7 @@ class ModelList:
 
 
 async def list_models(config: Defaults, *, check: bool = False) -> ModelList:
-    """Look at all providers; servers on this machine are asked, others only to ``check`` them."""
+    """The state of all providers. Servers on this machine are asked; others only with ``check``."""
     others = list(added())
     rows = [
         *PROVIDERS.values(),
@@ -68,7 +65,7 @@ async def list_models(config: Defaults, *, check: bool = False) -> ModelList:
 
 
 def _default(config: Defaults) -> tuple[str, str]:
-    """The model that is taken where none is named, and a sentence that says so, or why there is none."""
+    """The default model and a sentence about it; or an empty text and the reason why there is none."""
     from quoth.neuro.backends.select import default_model, provider_of
 
     by = "QUOTH_MODEL" if os.environ.get("QUOTH_MODEL") else "config.hy" if config.model else ""
@@ -76,17 +73,17 @@ def _default(config: Defaults) -> tuple[str, str]:
         spec = default_model(config=config)
         provider_of(spec, config)
     except UsageError as error:
-        why = str(error).removesuffix(" What there is: quoth models")  # which is being said
+        why = str(error).removesuffix(" What there is: quoth models")  # this is that list
         return "", f"{by}: {why}" if by else why
     return spec, f"Without --model: {visible(spec)}{by and f', from {by}'}."
 
 
 def _resting() -> list[str]:
-    """The servers that this process leaves alone for a while."""
+    """A sentence for each server that this process does not use for a while."""
     from quoth.neuro.backends.base import resting
 
     return [
-        f"{one.server} has failed too often and is tried again in {one.left or 0:.0f} s. {one.why}"
+        f"{one.server} failed too often; quoth tries it again in {one.left or 0:.0f} s. {one.why}"
         for one in resting()
     ]
 
@@ -134,19 +131,19 @@ async def _look_at_server(found: ProviderStatus, provider: Provider, config: Def
     except ModelError as error:
         found.state, found.answers, found.detail = "down", False, str(error)
         if is_here and error.why == "down":
-            found.detail = f"nothing answers at {found.url}; start it, or name its address by --base-url"
+            found.detail = f"no server answers at {found.url}; start it, or give its address with --base-url"
 
 
 def _told(found: ProviderStatus) -> str:
     if not found.models:
-        return f"{found.url} answers, and names no model"
+        return f"{found.url} answers but lists no models"
     shown = ", ".join(map(visible, found.models[:SHOWN]))
     more = f" and {len(found.models) - SHOWN} more" if len(found.models) > SHOWN else ""
     return f"{found.url} has {shown}{more}"
 
 
 def _is_here(url: str | None) -> bool:
-    """Whether an address is on this machine."""
+    """Whether an address belongs to this machine."""
     from ipaddress import ip_address
     from urllib.parse import urlsplit
 

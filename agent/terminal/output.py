@@ -1,8 +1,8 @@
 """Prints for a person: results on stdout; messages, next steps and tracebacks on stderr.
 
-Knows streams and terminals only. Text of a model or a file may contain control and bidi characters. A page
-never prints them: they become U+FFFD, also in a pipe, which may end at a terminal. A value is data: only a
-terminal gets it so, a pipe or file gets every character as it is.
+Text of a model or a file may contain control and bidi characters. A page prints them as U+FFFD, even to a
+pipe, which may end at a terminal. A value is data: a terminal also gets U+FFFD, a pipe or a file every
+character unchanged.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def columns_of(stream: TextIO | None) -> int:
-    """The width of a terminal; 80 if it is none, or does not tell."""
+    """The number of columns of a terminal; 80 if the stream is not a terminal or its width is unknown."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         return os.get_terminal_size(stream.fileno()).columns or 80  # type: ignore[union-attr]
     return 80
 
 
 def may_draw(stream: TextIO | None) -> bool:
-    """Whether colours and redrawn lines may be used: on a terminal that is not dumb, without NO_COLOR."""
+    """Whether to use colours and redrawn lines: on a terminal that is not dumb, unless NO_COLOR is set."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and not is_dumb()
 
 
@@ -64,13 +64,13 @@ def is_dumb() -> bool:
 
 
 _results: TextIO | None = None
-_CLOSED = io.StringIO()  # stands for a stdout that is closed, so that stderr does not
+_CLOSED = io.StringIO()  # replaces a closed stdout, so that results do not go to stderr
 _CLOSED.close()
 
 
 @contextlib.contextmanager
 def results_only() -> Iterator[None]:
-    """Send what tools print to stderr, so that stdout gets only results, inside the ``with`` block."""
+    """Within the ``with`` block, send prints of tools to stderr, so that stdout gets only results."""
     global _results
     kept, before = sys.stdout, _results
     _results, sys.stdout = before or kept or _CLOSED, sys.stderr
@@ -81,22 +81,23 @@ def results_only() -> Iterator[None]:
 
 
 def results() -> TextIO | None:
-    """Where results go: stdout, also inside of ``results_only``."""
+    """The stream of results: stdout, even within ``results_only``."""
     return _results or sys.stdout
 
 
 def print_line(text: str) -> None:
-    """Print a line of a page on stdout. Raises BrokenPipeError if the reader has gone, else OutputError."""
+    """Print a line of a page to stdout. Raises BrokenPipeError if the reader is gone, OutputError
+    otherwise."""
     print_drawn(shown(text))
 
 
 def print_data(text: str) -> None:
-    """Print a value on stdout, for another program as it is."""
+    """Print a value to stdout, unchanged if another program reads it."""
     print_drawn(shown(text) if is_terminal(results()) else text)
 
 
 def print_drawn(text: str) -> None:
-    """Print a result whose control characters are kept, for text with quoth's own colours only."""
+    """Print a result with its control characters; only for text with quoth's own colours."""
     out = results()
     if out is None:
         raise OutputError("Standard output cannot be written: it is closed.")
@@ -118,7 +119,7 @@ def print_colored(lines: Callable[[bool], Iterable[str]]) -> None:
 
 
 def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print the rows as lines whose cells are below each other."""
+    """Print the rows as a table with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print_line("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
@@ -129,8 +130,8 @@ def print_json(data: Any) -> None:
 
 
 def as_json(data: Any) -> str:
-    """Return JSON on one line, in ASCII if stdout is not UTF-8. Unprintable characters are escapes of JSON,
-    so that the same data is read and no terminal is steered."""
+    """Return JSON on one line, in ASCII if stdout is not UTF-8. Unprintable characters are JSON escapes: the
+    data stays the same, and no terminal acts on them."""
     encoding = getattr(results(), "encoding", None) or ""
     text = json.dumps(data, ensure_ascii=encoding.lower().replace("-", "") != "utf8")
     if text.isprintable():
@@ -139,7 +140,7 @@ def as_json(data: Any) -> str:
 
 
 def can_print(text: str) -> bool:
-    """Whether stdout takes every character as it is, so that what reads it gets the same text."""
+    """Whether stdout can encode every character, so that its reader gets the same text."""
     try:
         text.encode(getattr(results(), "encoding", None) or "utf-8")
     except UnicodeEncodeError:
@@ -147,18 +148,18 @@ def can_print(text: str) -> bool:
     return True
 
 
-_bars: list[str] = []  # the bar in the last line of stderr, until that line ends
+_bars: list[str] = []  # the bar in the last, still open line of stderr
 
 
 def draw_bar(bar: str, *, ended: bool) -> None:
-    """Draw a bar on stderr over the one before; the line stays open until it has ended."""
+    """Draw a bar on stderr over the previous one; the line stays open until the bar ends."""
     _bars[:] = [] if ended else [bar]
     sys.stderr.write(f"\r{bar}" + "\n" * ended)
     sys.stderr.flush()
 
 
 def complain(text: str, name: str = "quoth: ") -> None:
-    """Print a message on stderr, after ``name``, below a bar that is there. A failure to write is ignored."""
+    """Print a message to stderr, after ``name`` and below an open bar. Ignores errors of writing."""
     try:
         sys.stderr.write("\n" * len(_bars) + f"{name}{shown(text)}\n")
         _bars.clear()
@@ -167,19 +168,20 @@ def complain(text: str, name: str = "quoth: ") -> None:
         return
 
 
-# Blanks of Unicode, such as that of Japanese, which Python counts as unprintable. They steer no terminal.
+# Unicode blanks, such as the Japanese one, which Python counts as unprintable. They are harmless to
+# terminals.
 BLANKS = "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 
 
 def shown(text: str) -> str:
-    """Return ``text`` with control characters as U+FFFD; line ends, tabs and blanks stay."""
+    """Return ``text`` with U+FFFD for control characters; line ends, tabs and blanks are kept."""
     return printable(text, f"\n\t{BLANKS}")
 
 
 def set_in(text: str, margin: str, columns: int, first: int = 0, *, words: bool = False) -> str:
-    """The text with a margin before each row but the first, which begins at column ``first``. Rows that a
-    screen of so many columns (0: there is none) would break by itself are broken here, so that none begins
-    without a margin: at a blank, if ``words``."""
+    """The text with a margin before each row but the first, which begins at column ``first``. Breaks rows
+    longer than the screen's ``columns`` (0: no screen), so that no row begins without a margin; with
+    ``words`` it breaks them at blanks."""
     if not columns:
         return text.replace("\n", f"\n{margin}")
     from rich.cells import chop_cells
@@ -207,8 +209,8 @@ def let_go_of_stdout() -> None:
 # Next steps
 
 
-# A task for the examples that the embedded model solves; README and the page start show it (a test compares).
-# Each was tried five times: tests/bench/first_task.py.
+# A first task for the examples, which the embedded model solves (measured in tests/bench/first_task.py).
+# README and the manual page start show it; a test compares them.
 FIRST_TASK = "How many pears were sold on Monday? Look in monday.txt."
 
 
@@ -220,8 +222,8 @@ def tell_next(
     typed: Callable[..., str] = lambda *words, also="": "",
     name: str = "quoth: ",
 ) -> None:
-    """Print for each of the ``requests`` the commands that decide or answer it, as ``typed`` spells them, and
-    then ``aim`` with the ``command`` that continues. ``name`` begins each line."""
+    """Print the commands that decide or answer each of ``requests``, as ``typed`` spells them, then ``aim``
+    and the ``command`` that continues. Each line begins with ``name``."""
     for one in requests:
         if one.question is not None:
             complain(f"To answer: {typed('answer', one.id, also=' TEXT')}", name)
@@ -235,7 +237,7 @@ def tell_next(
 
 
 def _complain(text: str) -> None:
-    from quoth.tools.call.redaction import redact  # here: it is needed only when something failed
+    from quoth.tools.call.redaction import redact  # imported here: needed only after a failure
 
     complain(redact(text), name="")
 
@@ -247,7 +249,7 @@ class _Stderr(logging.Handler):
 
 @contextlib.contextmanager
 def tracebacks() -> Iterator[None]:
-    """Show the tracebacks that the door logs, inside the ``with`` block."""
+    """Within the ``with`` block, show the tracebacks that the door logs."""
     log, handler = logging.getLogger("quoth.tools"), _Stderr()
     before = log.level
     log.setLevel(logging.DEBUG)
@@ -260,11 +262,11 @@ def tracebacks() -> Iterator[None]:
 
 
 def show_traceback(error: BaseException) -> None:
-    """Show an error with its traceback, and those of the errors that it was made of."""
+    """Show an error with its traceback and those of its causes."""
     import traceback
 
     cause: BaseException | None = error
     while cause is not None:
-        cause.__suppress_context__ = False  # a sentence hides them from those who did not ask
+        cause.__suppress_context__ = False  # a sentence hides them unless --debug asked for them
         cause = cause.__cause__ or cause.__context__
     _complain("".join(traceback.format_exception(error)).rstrip())

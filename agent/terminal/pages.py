@@ -1,7 +1,6 @@
-"""Pages about rules and tools: which rules count, how they judged a call, and all that one tool is.
+"""Pages about rules and tools: the rules that apply, how they judge a call, and the description of a tool.
 
-Knows policies, calls and definitions as data; it makes no call. Expansion is safe here: the source of a tool
-is the user's own.
+Runs no call. Macro expansion is safe here, because the user wrote the source of the tool.
 """
 
 from __future__ import annotations
@@ -29,13 +28,13 @@ if TYPE_CHECKING:
 # Rules
 
 
-FORM = 400  # characters of a call of a session
+FORM = 400  # characters shown of a session's call
 
 
 def rules_line(policy: RulesPolicy) -> str:
-    """Which rules count, on one line: ``3 rules of ~/.config/quoth/policy.hy``."""
+    """The rules that apply, on one line: ``3 rules of ~/.config/quoth/policy.hy``."""
     told = [f"{layer_contents(layer)} of {layer.name}" for layer in policy.layers if layer.kind != "shipped"]
-    return ", ".join(told) or "none of yours; you are asked before anything is changed"
+    return ", ".join(told) or "none of yours; quoth asks you before it changes anything"
 
 
 def layer_contents(layer: Layer) -> str:
@@ -46,7 +45,7 @@ def layer_contents(layer: Layer) -> str:
 
 
 def rules_page(policy: RulesPolicy) -> str:
-    """All rules that count, each with its place."""
+    """All rules that apply, each with its place."""
     lines = []
     for layer in policy.layers:
         for rule in layer.orders.rules:
@@ -57,13 +56,13 @@ def rules_page(policy: RulesPolicy) -> str:
         lines += [f"{limit.place}  {visible(limit.text)}  (a limit)" for limit in layer.orders.limits]
         lines += [f"{place}  (careful)  (where no rule decides)" for place in layer.orders.careful]
     lines += policy.notes
-    return "\n".join(lines) or "There is no rule of yours; you are asked before anything is changed."
+    return "\n".join(lines) or "You have no rules; quoth asks you before it changes anything."
 
 
 def explanation_lines(call: Call, why: Explanation, limits: list[Limit]) -> list[str]:
     lines = []
     if call.written:
-        lines.append(f"It is judged as {canonical(call.form)}, for {'; '.join(call.written)}.")
+        lines.append(f"The rules see {canonical(call.form)}, because {'; '.join(call.written)}.")
     lines.append(f"{why.verdict.kind}: {visible(why.verdict.reason)}.")
     lines += [
         f"  {match.rule.place}  {visible(match.rule.text)}{_standing(match, why)}" for match in why.matches
@@ -71,11 +70,15 @@ def explanation_lines(call: Call, why: Explanation, limits: list[Limit]) -> list
     lines += [f"  {limit.place}  {limit.text}  (a limit)" for limit in limits]
     if why.decided is not None:
         rule = "Without rules" if why.default.rule != CAREFUL else "By (careful) alone"
-        lines.append(f"{rule}: {why.default.kind}, for {visible(why.default.reason)}.")
+        lines.append(f"{rule}: {why.default.kind}, because {visible(why.default.reason)}.")
     elif why.verdict.rule == CAREFUL:
         lines.append("No rule decides; (careful) does.")
     elif not why.matches and not limits:
-        named = " One that allows it has to name :network." if call.form.args.get("network") is True else ""
+        named = (
+            " A rule that allows this call must name :network."
+            if call.form.args.get("network") is True
+            else ""
+        )
         lines.append(f"No rule matches.{named}")
     return lines
 
@@ -85,24 +88,24 @@ def _standing(match: Match, why: Explanation) -> str:
     if match == why.decided:
         notes.append("decides")
     if match.layer.ignores(match.rule):
-        notes.append("passed over, for a workspace may only tighten")
+        notes.append("ignored, because a workspace may only tighten the rules")
     elif match.truth is None:
-        counts = "counts" if match.counts else "does not count"
+        counts = "applies" if match.counts else "does not apply"
         notes.append(f"cannot be decided, so it {counts}")
     return f"  ({'; '.join(notes)})" if notes else ""
 
 
 def past_call_lines(name: str, form: str, said: Verdict) -> list[str]:
-    """How a call of a session is judged now."""
+    """The present verdict on a call of a session, in two lines."""
     return [f"{name}  {said.kind:<5}  {short(visible(form), FORM)}", f"    {visible(said.reason)}."]
 
 
 def past_calls_line(session: str, counts: Mapping[str, int]) -> str:
-    """How many of a session's calls are judged in which way."""
+    """The number of a session's calls with each verdict."""
     whole = sum(counts.values())
     if not whole:
         return f"No call of session {session} does more than read."
-    told = f"asked about: {counts['ask']}, denied: {counts['deny']}, made unasked: {counts['allow']}"
+    told = f"asked about: {counts['ask']}, denied: {counts['deny']}, allowed: {counts['allow']}"
     return f"Calls that do more than read: {whole}; {told}."
 
 
@@ -120,7 +123,7 @@ def tool_page(tool: CognitiveTool) -> str:
         "gate": f"yes, fails :{tool.gate_failure}" if tool.gate else "no",
         "cooldown": f"{tool.cooldown:g} s" if tool.cooldown else "none",
         "daily limit": str(tool.daily_limit) if tool.daily_limit else "none",
-        **({"made by": f"a worker of {tool.remote}"} if tool.remote else {}),
+        **({"run by": f"a worker of {tool.remote}"} if tool.remote else {}),
         "timeout": f"{tool.timeout:g} s",
         **({"returns": str(tool.returns)} if tool.returns else {}),
         **({"free text": free_text_words(tool.texts)} if tool.texts is not None else {}),
@@ -128,7 +131,9 @@ def tool_page(tool: CognitiveTool) -> str:
         **({"always asks": asks} if asks else {}),
         **({"tag": tag_line(tool)} if tag else {}),
         **({"pattern": f"{tag.pattern} for {', '.join(tag.groups)}"} if tag and tag.pattern else {}),
-        **({"background": "never, it is stopped when nobody waits"} if tool.no_background else {}),
+        **(
+            {"background": "never; it is stopped when its caller stops waiting"} if tool.no_background else {}
+        ),
         **({"ends turn": "yes, its text is the reply"} if tool.ends_turn else {}),
         **({} if tool.shown else {"shown": "to programs only"}),
     }
@@ -146,7 +151,7 @@ def tool_page(tool: CognitiveTool) -> str:
 
 
 def expansions(tool: CognitiveTool) -> list[str]:
-    """Return the source form after each step of its macro expansion; none for a tool defined in Python."""
+    """Return the source form after each step of its macro expansion; empty for a tool defined in Python."""
     if not tool.form or not tool.source.startswith("("):
         return []
     import hy
@@ -155,12 +160,12 @@ def expansions(tool: CognitiveTool) -> list[str]:
 
     module = sys.modules.get(tool.module)
     if module is not None and not getattr(module, "_hy_macros", None):
-        # Our own files require their macros while compiling only.
+        # quoth's own files require their macros only while compiling.
         hy.macros.require("quoth.tools.macros", module, assignments="ALL")
     texts: list[str] = []
     try:
         form: Any = hy.read(tool.source)
-    except HyError:  # it was written with reader macros of the person's own
+    except HyError:  # it uses reader macros of the person
         return texts
     while module is not None and _is_definition(form):
         try:
@@ -179,7 +184,7 @@ def _is_definition(form: Any) -> bool:
 
 
 def _brief(model: Any) -> Any:
-    """The expansion without the source text and form it carries along: they are shown above."""
+    """The expansion without its copies of the source text and form, which the page shows above."""
     import hy.models as m
 
     if not isinstance(model, m.Expression):

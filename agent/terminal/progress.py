@@ -1,7 +1,4 @@
-"""Shows the events of a run: calls, results and bars on stderr.
-
-Knows how events are printed, not where they come from.
-"""
+"""Shows the events of a run on stderr: calls, results and bars."""
 
 from __future__ import annotations
 
@@ -38,22 +35,22 @@ if TYPE_CHECKING:
 
 SHOWN_LINES = 6
 INNER_CALLS = 20  # calls of one program that are shown
-# Where a call may begin in a reply: it is shown once it is complete, without its declared secrets.
+# Where a call may begin in a reply. A call is shown when it is complete, without its declared secrets.
 _CALL = re.compile(
     r'[(\[]\s*[\w?!*-]+\s*[:"(\[{=]|\(\s*:|[{<]\s*["/|\w]|```|^[ \t]*[A-Z_-]{2,}:', re.MULTILINE
 )
-_UNDECIDED = re.compile(r"[(\[{<`]\s*[\w?!*-]*\s*$")  # an end that may yet become one
-IN_A_CALL = "writing"  # shown instead of its words
+_UNDECIDED = re.compile(r"[(\[{<`]\s*[\w?!*-]*\s*$")  # an end that may become a call
+IN_A_CALL = "writing"  # shown instead of the words of a call
 BAR = 75  # columns of the longest bar
-_LAST = 400  # characters of a reply that are kept to be shown
-READING = "reading"  # shown until the first of its words, or the first second
-# Who draws the screen now, as the tree of a flight does; a bar between its frames would be torn into lines.
+_LAST = 400  # characters of a reply kept for the last line
+READING = "reading"  # shown until the first word of the model, or for one second
+# What draws the screen now, such as the tree of a flight. A bar between its frames would be torn apart.
 screens: list[Callable[[str], None]] = []
-_waiting: weakref.WeakSet[Progress] = weakref.WeakSet()  # those that draw for how long a model thinks
+_waiting: weakref.WeakSet[Progress] = weakref.WeakSet()  # objects that show the thinking time of a model
 
 
-# What an embedded model is doing before it answers, and whether bytes are counted: a line says so where
-# nothing can be drawn. The rest is drawn by the screen of a run alone.
+# The work of an embedded model before its answer, as a title, and whether its unit is bytes. Where no bar can
+# be drawn, these print a line; only the screen of a run shows other kinds of work.
 DOING: dict[Doing, tuple[str, bool]] = {
     "fetching": ("Fetching the model", True),
     "preparing": ("Preparing the model (once)", True),
@@ -63,8 +60,8 @@ DOING: dict[Doing, tuple[str, bool]] = {
 
 
 def weights_progress() -> Watch:
-    """Return a callback ``(doing, done, total)`` that shows how far an embedded model is, until its first
-    word: as a bar if ``may_draw``, else as one line for each thing that it does."""
+    """Return a callback ``(doing, done, total)`` that shows the progress of an embedded model until its first
+    word: as a bar if ``may_draw``, otherwise as one line per kind of work."""
     drawn, last = may_draw(sys.stderr), ("", -1)
 
     def show(doing: Doing, done: int, total: int) -> None:
@@ -88,9 +85,9 @@ def weights_progress() -> Watch:
 
 
 class Progress:
-    """A listener that prints each call, result and fault as it happens. Those of a sub-agent are indented
-    below its task. On a terminal it shows in a last line for how long the model has been thinking, about how
-    many tokens it has written, and its last words."""
+    """A listener that prints calls, results and faults as they happen, those of a sub-agent indented below
+    its task. On a terminal, its last line shows the model's thinking time in seconds, its approximate number
+    of tokens, and its last words."""
 
     def __init__(
         self,
@@ -102,26 +99,27 @@ class Progress:
         self._color = may_draw(self._out) if color is None else color
         self._clock = clock
         self._waiting = False
-        self._began: float | None = None  # when the model was asked
-        self._written_chars = self._pieces = 0  # of what it has written since
+        self._began: float | None = None  # the time of the request to the model
+        self._written_chars = self._pieces = 0  # characters and pieces of its reply so far
         self._doing = READING
-        self._bar = ""  # of what an embedded model does before its first word
+        self._bar = ""  # the progress of an embedded model before its first word
         self._timer: asyncio.TimerHandle | None = None
-        self._asked = False  # a person reads a question; nothing is drawn over it
-        self._words: dict[tuple[SubAgent, ...], str] = {}  # the last of each reply that comes
-        self._told = ""  # why a request waits, said last
-        self._ran = False  # whether a program has written since the last call
-        self._path: tuple[SubAgent, ...] = ()  # to the sub-agent that speaks
-        # Of the calls that run: 0 for one of a reply, 1 for one inside that, less than 0 for a hidden one.
+        self._asked = False  # a person reads a question, so draw nothing over it
+        self._words: dict[tuple[SubAgent, ...], str] = {}  # the last words of each incoming reply
+        self._told = ""  # the last reason printed for a waiting request
+        self._ran = False  # whether a program wrote output since the last call
+        self._path: tuple[SubAgent, ...] = ()  # from the main agent to the sub-agent of the last event
+        # Depth of each running call: 0 for a call of a reply, 1 for a call inside it, below 0 for a hidden
+        # call.
         self._depths: dict[str, int] = {}
-        self._made: dict[str, int] = {}  # the number of calls that each of them has made
+        self._made: dict[str, int] = {}  # the number of inner calls of each running call
         self._written: list[tuple[tuple[SubAgent, ...], str]] = []  # calls shown before their reply had ended
-        # Calls without a result: how many there are, and how many there were at most.
+        # Calls without a result: their present number and their highest number.
         self._open: dict[tuple[SubAgent, ...], list[int]] = {}
 
     def __call__(self, event: AgentEvent) -> None:
         kind, data, path = event.kind, event.data, event.path
-        if kind in ("usage", "question"):  # a person is asked by whoever asks
+        if kind in ("usage", "question"):  # another part prints the question
             self._asked = self._asked or kind == "question"
             return
         if kind == "output":
@@ -210,7 +208,7 @@ class Progress:
         self._path = path
 
     def _think(self) -> None:
-        """Begin to show for how long the model thinks."""
+        """Start to show the thinking time of the model."""
         self._began, self._pieces, self._written_chars, self._doing = self._clock(), 0, 0, READING
         if self._color:
             _waiting.add(self)
@@ -218,12 +216,12 @@ class Progress:
         self._tick()
 
     def show_bar(self, bar: str) -> None:
-        """Show how far the model is, in the last line; called by the thread in which the model works."""
+        """Show the model's progress in the last line; the model's thread calls this."""
         self._bar = bar
         self._draw()
 
     def _tick(self) -> None:
-        """Draw the last line anew each second, where an event loop can see to that."""
+        """Redraw the last line each second, if an event loop is running."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -239,14 +237,14 @@ class Progress:
         self._tick()
 
     def stop(self) -> None:
-        """The model thinks no more, or nobody waits for it: erase what showed it."""
+        """Erase the last line: the model has finished, or its caller stopped waiting."""
         self._began, self._bar = None, ""
         _waiting.discard(self)
         self._tick()
         self._clear()
 
     def _hear(self, piece: str, path: tuple[SubAgent, ...]) -> None:
-        """Show on a terminal the last words of the reply that comes, as many as a line has room for."""
+        """On a terminal, show as many of the reply's last words as fit in one line."""
         self._pieces, self._bar = self._pieces + 1, ""
         self._written_chars += len(piece)
         if not self._color:
@@ -258,7 +256,7 @@ class Progress:
         self._draw()
 
     def _run(self, text: str) -> None:
-        """Show on a terminal the last line that a program has written, until it has ended."""
+        """On a terminal, show the last output line of a program until the program ends."""
         if not text:
             self._clear()
             return
@@ -279,22 +277,24 @@ class Progress:
         self._wait(f"… {'  '.join(filter(None, (figures, words)))}")
 
     def _figures(self) -> str:
-        """For how long the model has been thinking, from the first second on, and what it has written."""
+        """The thinking time in seconds and the number of tokens; empty during the first second."""
         seconds = 0 if self._began is None else int(self._clock() - self._began)
         if not seconds:
             return ""
-        tokens = max(self._pieces, self._written_chars // 5)  # few servers tell before the end
+        tokens = max(self._pieces, self._written_chars // 5)  # few servers report tokens before the end
         return f"{seconds} s" + (f", ~{tokens} tokens" if tokens else "")
 
     def _wait(self, doing: str) -> None:
-        """Show on a terminal what the model is doing, in a line that the next event erases."""
+        """On a terminal, show the model's activity in a line that the next event erases."""
         if self._color and not self._asked:
-            self._out.write(self._wiped() + colored(doing, "dim"))  # at once: a model's thread draws, too
+            self._out.write(
+                self._wiped() + colored(doing, "dim")
+            )  # in one write, because a model's thread draws too
             self._out.flush()
             self._waiting = True
 
     def _wait_on(self, waiting: Waiting) -> None:
-        """Say why once, and on a terminal count down in a line below."""
+        """Print the reason once; on a terminal, count down in the line below."""
         if waiting.seconds < 1:
             self._told = self._told if waiting.seconds > 0 else ""
             self._think()
@@ -332,15 +332,15 @@ class Progress:
         mark = "green" if result.ok else "red"
         body = show_value(result.value) if result.ok else result.message
         lines = body.splitlines() or [""]
-        lines = _some(lines, 2 if self._ran else SHOWN_LINES)  # what ran tells at its end
-        if result.ok:  # beside the value: what the body and the programs behind a write have to say
+        lines = _some(lines, 2 if self._ran else SHOWN_LINES)  # a program's message is in its last lines
+        if result.ok:  # after the value, the messages of the tool and of programs run after a write
             lines += _some(result.message.splitlines(), SHOWN_LINES)
         brief = [short(line, 160) for line in lines]
         name = self._name(record) if self._is_one_of_several() else ""
         self._line("←", mark, f"{name}{result.status}, {took} ms: " + "\n".join(brief))
 
     def _is_one_of_several(self) -> bool:
-        """Whether the call of this result was open together with others."""
+        """Whether other calls were open at the same time as this one."""
         count = self._open.setdefault(self._path, [1, 1])
         count[0] -= 1
         several = count[1] > 1
@@ -350,13 +350,13 @@ class Progress:
 
     @staticmethod
     def _name(record: CallRecord) -> str:
-        """The tool and its first text, as in ``read-file notes.txt: ``."""
+        """The tool and its first text argument, such as ``read-file notes.txt: ``."""
         form = record.shown or record.form
         first = next((one for one in (*form.positional, *form.args.values()) if isinstance(one, str)), "")
         return " ".join(filter(None, (form.tool, short(" ".join(first.split()), 40)))) + ": "
 
     def show_thoughts(self, text: str) -> None:
-        """Print what the model thought, dimmed where there are colors."""
+        """Print the model's thoughts, dimmed on a terminal with colours."""
         self._clear()
         self._line("∴", "dim", text)
 
@@ -364,7 +364,7 @@ class Progress:
         mark = colored(sign, color) if self._color else sign
         pad = "  " * (len(self._path) + depth)
         stands("")
-        text, margin = shown(text), f"{pad}{margin}"  # set in: no row of its own
+        text, margin = shown(text), f"{pad}{margin}"  # indented, so that no row looks like quoth's own
         if is_terminal(self._out):
             rows = set_in(text, margin, columns_of(self._out), len(pad) + 2, words=True)
         else:
@@ -376,8 +376,9 @@ class Progress:
 
 
 def _some(lines: list[str], first: int) -> list[str]:
-    """At most SHOWN_LINES of these, and one that counts the rest: the first so many, and else the last."""
+    """At most SHOWN_LINES of the lines, the first ``first`` and then the last, with a line that counts the
+    others between."""
     more = len(lines) - SHOWN_LINES
-    if more < 2:  # a line that counts one line takes its room
+    if more < 2:  # a line that counts one line saves no room
         return lines
     return [*lines[:first], f"… {number_of(more, 'more line')}", *lines[first + more :]]

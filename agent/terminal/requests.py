@@ -1,7 +1,4 @@
-"""Prints requests and records decisions about them, for the commands and the REPL.
-
-Knows the broker and requests; it must not know options, and asks nobody.
-"""
+"""Prints requests and records decisions about them, for the commands and the REPL. Asks no questions."""
 
 from __future__ import annotations
 
@@ -29,8 +26,8 @@ SHOWN_CHARS = 200
 
 @dataclass(frozen=True)
 class Decided:
-    """The result of a decision: the request, the decision with its defaults filled in, the rule to offer
-    (empty for none), and the ids of requests that still wait in the same session."""
+    """The result of a decision: the request, the decision with its defaults, the rule to propose (empty for
+    none), and the ids of requests that still wait in the same session."""
 
     request: Request
     decision: Decision
@@ -44,7 +41,7 @@ class Decided:
         if kind == "scope":
             return f"Granted in session {self.request.session} for {span}: {visible(self.decision.rule)}"
         if kind == "edit":
-            return f"Approved in place of {form}: {_told(str(self.decision.form), 4, 24)}"
+            return f"Approved instead of {form}: {_told(str(self.decision.form), 4, 24)}"
         if kind == "answer":
             asked = one_line(self.request.question.text, SHOWN_CHARS) if self.request.question else form
             return f"Answered: {visible(asked)} {visible(one_line(self.decision.answer, SHOWN_CHARS))}"
@@ -54,7 +51,7 @@ class Decided:
         return f"{said}: {form}"
 
     def advice(self) -> list[str]:
-        """Return lines about the offered rule and the requests that still wait."""
+        """Return lines about the proposed rule and the requests that still wait."""
         lines = []
         if self.offer:
             from quoth.tools.consent.decisions import ENOUGH
@@ -62,8 +59,9 @@ class Decided:
             from quoth.tools.policy.scope import left_open
 
             lines.append(
-                f"Calls like this were approved {ENOUGH} times or more. To be asked no more, put this rule "
-                f"into {user_policy()}:\n  {visible(self.offer)}"
+                f"You approved calls like this at least {ENOUGH} times. To allow them without a question, "
+                "add this "
+                f"rule to {user_policy()}:\n  {visible(self.offer)}"
             )
             lines += filter(None, [left_open(self.offer)])
         if self.waits:
@@ -72,8 +70,8 @@ class Decided:
 
 
 def decide(broker: Broker, request: str, decision: Decision) -> Decided:
-    """Record a decision about the request with this id. Raises UsageError if the request does not allow it,
-    or if a tool has started this process."""
+    """Record a decision about the request with this id. Raises UsageError if the decision does not fit the
+    request, or if a tool started this process."""
     require_person()
     full = broker.preview(request, decision)
     decided = broker.decide(request, full)
@@ -82,7 +80,8 @@ def decide(broker: Broker, request: str, decision: Decision) -> Decided:
 
 
 def question_of(decision: Decision) -> str:
-    """Return the question to confirm before a scope is granted, with its rule and what that leaves open."""
+    """Return the question that confirms a scope, with its rule and the arguments that the rule leaves
+    open."""
     from quoth.tools.policy.scope import left_open
 
     question = f"Allow that in this session for {exact_time(decision.seconds or 0)}?"
@@ -90,14 +89,14 @@ def question_of(decision: Decision) -> str:
     return "\n".join(filter(None, [rule, left_open(decision.rule), mixed(decision.rule), question]))
 
 
-# Looks
+# Showing
 
 
 def pending_text(
     broker: Broker, request: str = "", session: str | None = None, *, color: bool = False
 ) -> str:
-    """Return what waits for a decision, or one request in full, with what each would change; an empty text
-    when nothing waits. Raises UsageError for a request that there is not."""
+    """Return the waiting requests, or one request in full, each with its changes; empty if none waits. Raises
+    UsageError for an unknown request."""
     if request:
         found = broker.find(request)
         return page(found, time.time(), broker.plan_of(found.id), broker.proposal(found.id), color=color)
@@ -105,7 +104,7 @@ def pending_text(
 
 
 def changes_data(proposal: Proposal | None) -> dict[str, Any]:
-    """Return what a call would change as JSON data; nothing where its tool does not tell."""
+    """Return the changes of a call as JSON data; empty if its tool does not describe them."""
     if proposal is None:
         return {}
     from quoth.agent.terminal.question import differences
@@ -118,8 +117,8 @@ def changes_data(proposal: Proposal | None) -> dict[str, Any]:
 def listing(
     requests: Sequence[Request], proposal: Callable[[str], Proposal | None] = lambda request: None
 ) -> str:
-    """Return requests as text, each in a few lines; a long form is shortened with a note. ``proposal`` gives
-    what each would change."""
+    """Return requests as text, a few lines for each; long forms are shortened with a note. ``proposal``
+    returns the changes of a request."""
     return "\n".join(_brief(request, proposal(request.id)) for request in requests)
 
 
@@ -147,8 +146,8 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
 
 
 def _origins(request: Request, **how: Any) -> list[str]:
-    """Where the arguments came from when it was asked."""
-    from quoth.agent.terminal.question import origin_lines  # here: most commands show no request
+    """The origins of the arguments at the time of the request, as lines."""
+    from quoth.agent.terminal.question import origin_lines  # imported here: most commands show no request
 
     return origin_lines(request.origins, request.route, _columns(), **how)
 
@@ -164,20 +163,20 @@ def _origin(request: Request) -> str:
 
 
 def _told(text: str, by: int, first: int = 0, *, words: bool = False) -> str:
-    """Return the text with escapes visible and further rows indented, so that none imitates another one."""
+    """Return the text with visible escapes and indented further rows, so that it cannot imitate other
+    requests."""
     return set_in(visible(text, lines=True), " " * by, _columns(), first or by, words=words)
 
 
 def _columns() -> int:
-    """The columns of the screen that results are printed on; 0 where there is none."""
+    """The number of columns of the terminal on stdout; 0 if stdout is not a terminal."""
     return columns_of(results()) if is_terminal(results()) else 0
 
 
 def page(
     request: Request, now: float, plan: str = "", proposal: Proposal | None = None, *, color: bool = False
 ) -> str:
-    """Return one request in full, with the ``plan`` of its program, if it is about one, and with what it
-    would change."""
+    """Return one request in full, with its changes, and with the ``plan`` of its program if it has one."""
     form, below = shown_form(request.form, proposal, color=color)
     if request.question is not None:
         from quoth.agent.terminal.question import words_rows
@@ -188,7 +187,7 @@ def page(
         "runs": _command_line(request),
         "because": "" if request.question else request.reason,
         "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
-        "touches": "" if request.question else touched or "no file it names",
+        "touches": "" if request.question else touched or "no named file",
         "asked by": f"{_origin(request)}, session {request.session}, route {request.route}",
         "asked at": when(request.asked),
         "in answer to": request.message,
@@ -201,12 +200,12 @@ def page(
 
 
 def shown_form(text: str, proposal: Proposal | None, *, color: bool = False) -> tuple[str, list[str]]:
-    """Return the form of a request, laid out, and in lines all that it would change; what these show is
-    folded in the form."""
+    """Return the form of a request, laid out, and the lines of its changes. Arguments shown in these lines
+    are folded in the form."""
     from quoth.agent.terminal.forms import WIDTH, folded, form_of, laid_out, margined
     from quoth.agent.terminal.question import changes_text, columns, covered_by, differences
 
-    form, screen, first = form_of(text), _columns(), 7  # it stands behind its id
+    form, screen, first = form_of(text), _columns(), 7  # the form follows the request's id
     width = min(screen - first - 1, WIDTH) if screen else WIDTH
     if form is None:
         return margined(text, screen, first), []
@@ -233,7 +232,7 @@ def _fate(request: Request, now: float) -> str:
         return fate
     if request.state == "used":
         return f"{fate}; used"
-    return f"{fate}; {'not used in time' if over else f'to be used until {when(request.expires)}'}"
+    return f"{fate}; {'not used in time' if over else f'usable until {when(request.expires)}'}"
 
 
 def when(seconds: float) -> str:

@@ -1,7 +1,5 @@
-"""Prints what a model says as it says it: each block of words once it is complete, on stdout if that is a
-terminal, where Markdown is laid out. Calls are shown by Progress.
-
-Knows events and terminals. Where stdout is no terminal it prints a reply once, at its end.
+"""Prints the words of a model during its reply: on a terminal, each complete block, with Markdown laid out;
+elsewhere the whole reply at its end. Progress shows the calls.
 """
 
 from __future__ import annotations
@@ -38,12 +36,15 @@ if TYPE_CHECKING:
 MARGIN = "  "
 WIDEST = 100  # columns; longer lines are hard to read
 NARROWEST = 20
-LONGEST_MARK = 20  # characters of the name of a language
-COLORED, WIDEST_COLORED = 8000, 200  # characters of a program and of a line; else a lexer may take hours
+LONGEST_MARK = 20  # maximum number of characters of a language's name
+COLORED, WIDEST_COLORED = (
+    8000,
+    200,
+)  # maximum characters of a coloured program and of its lines; a lexer may take hours for more
 
 
 def laid_out(text: str, columns: int, color: bool = True) -> str:
-    """Return the text as it is shown on a screen of so many columns, without a line end."""
+    """Return the text laid out for a screen of ``columns`` columns, without a final line end."""
     from rich.console import Console
     from rich.theme import Theme
 
@@ -71,8 +72,8 @@ def laid_out(text: str, columns: int, color: bool = True) -> str:
 
 
 def _dropped(text: str, tokens: Iterable[Any], lines: Iterable[Iterable[Any]]) -> bool:
-    """Whether a letter or digit of the text is not on the screen; numbers of lists are counted anew, and the
-    name of a language says how a program is coloured."""
+    """Whether the layout lost a letter or digit of the text. Numbers of lists and names of languages do not
+    count: lists are renumbered, and a language's name selects the colours."""
     marks = (one.info.strip() for one in tokens if one.type in ("fence", "list_item_open"))
     drawn = Counter("".join([*(piece.text for line in lines for piece in line), *filter(_is_mark, marks)]))
     return any(count > drawn[char] for char, count in Counter(text).items() if char.isalnum())
@@ -83,7 +84,7 @@ def _is_mark(info: str) -> bool:
 
 
 def _drawn(line: Iterable[Any], color: bool) -> Iterator[str]:
-    """The pieces of a row, which may hold nothing but text and the styles of this file."""
+    """The pieces of a row, which contain only text and the styles of this file."""
     from rich.color import ColorSystem
 
     for piece in line:
@@ -95,7 +96,7 @@ def _drawn(line: Iterable[Any], color: bool) -> Iterator[str]:
 
 @cache
 def _markdown() -> type[Markdown]:
-    """Rich's Markdown with our parser and plainer headings and code; here, for the import takes long."""
+    """Rich's Markdown with our parser and plainer headings and code. Imported here, because that is slow."""
     from markdown_it import MarkdownIt
     from rich.markdown import CodeBlock, Heading, Markdown
     from rich.syntax import Syntax
@@ -132,7 +133,7 @@ def _markdown() -> type[Markdown]:
 
 
 def _as_written(token: Any) -> None:
-    """Let a line end be one, and ``__init__`` keep what it begins with."""
+    """Keep line ends, and the underscores of words such as ``__init__``."""
     if token.type == "softbreak":
         token.type = "hardbreak"
     elif token.type.startswith(("em_", "strong_")) and token.markup.startswith("_"):
@@ -143,8 +144,8 @@ def _as_written(token: Any) -> None:
 
 
 class Speech(Progress):
-    """A listener that prints the words of a run, and else is Progress; with ``thoughts`` also what the model
-    thought before them, dimmed. ``finish`` prints what of a reply is not on the screen yet."""
+    """A Progress that also prints the words of a run, and with ``thoughts`` the model's thoughts before them,
+    dimmed. ``finish`` prints the rest of a reply."""
 
     def __init__(
         self,
@@ -156,16 +157,16 @@ class Speech(Progress):
     ) -> None:
         super().__init__(out, color)
         self.thoughts = thoughts
-        self._held: list[str] = []  # blocks of words that wait for the thoughts before them
+        self._held: list[str] = []  # blocks of words held back until the thoughts before them are printed
         self._speaks = aloud and is_terminal(results())
         self._spoken: list[str] = []  # the blocks of the model's latest reply
 
     def watch(self, agent: object) -> None:
-        """Do nothing: a person is shown the same of every agent."""
+        """Do nothing: the output is the same for every agent."""
 
     def __call__(self, event: AgentEvent) -> None:
         super().__call__(event)
-        if event.path:  # its caller tells what a sub-agent said
+        if event.path:  # the caller of a sub-agent prints its reply
             return
         if event.kind == "turn":
             self._spoken, self._held = [], []
@@ -178,12 +179,12 @@ class Speech(Progress):
                 self._say(self._held.pop(0))
 
     def finish(self, text: str) -> None:
-        """Print what of a reply is not on the screen yet."""
+        """Print the part of a reply that is not yet on the screen."""
         if self.unsaid(text):
             self._say(text)
 
     def unsaid(self, text: str) -> bool:
-        """Whether a reply is not on the screen yet."""
+        """Whether a reply is not yet on the screen."""
         told = squeezed(text)
         return bool(told) and not squeezed("".join(self._spoken)).endswith(told)
 
@@ -199,7 +200,7 @@ class Speech(Progress):
 
 
 def print_words(text: str, before: str = "") -> None:
-    """Print words of a model on stdout: laid out on a terminal, else as they are."""
+    """Print words of a model to stdout: laid out on a terminal, otherwise unchanged."""
     out = results()
     if not is_terminal(out) or is_dumb():
         print_data(before + text)

@@ -504,7 +504,7 @@ def test_policy_explain_shows_the_spelling_that_is_judged(
     monkeypatch.chdir(home)
     assert main(["policy", "explain", '(read-file "./src/../alias.py")', "--policy", "rules.hy"]) == 0
     assert capsys.readouterr().out.startswith(
-        'It is judged as (read-file :path "setup.py"), for :path was written "./src/../alias.py".\n'
+        'The rules see (read-file :path "setup.py"), because :path was written "./src/../alias.py".\n'
         'deny: rules.hy:1 says (deny (read-file :path "setup.py")).\n'
     )
 

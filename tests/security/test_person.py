@@ -233,7 +233,9 @@ async def test_a_file_that_a_tool_has_written_is_not_loaded_unasked(world: World
     async with world.repl(call, "Done.") as repl:
         await repl.one("Write me a tool.")
         assert (world.here / "more.hy").exists()
-        with pytest.raises(UsageError, match="was written by put in session s1, and may hold what a model"):
+        with pytest.raises(
+            UsageError, match="was written by put in session s1, and may contain text of a model"
+        ):
             await repl.one(f",load {world.here / 'more.hy'}")
         assert not world.reached
 

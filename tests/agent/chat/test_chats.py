@@ -91,7 +91,7 @@ def test_more_than_so_many_do_not_wait(store: Store) -> None:
         assert [line and line.text for line in refused] == [
             None,
             None,
-            *["Chat 7 has 2 messages waiting already; send this one again later."] * 2,
+            *["Chat 7 already has 2 messages waiting. Send this one again later."] * 2,
         ]
         assert [line.id for line in room.said] == [0, 1, 2]
         assert room.send("m3", 3) is None  # it was not accepted, so it is no repetition

@@ -15,7 +15,6 @@ from sentences import (
     IS_A_QUESTION_AND_IS,
     IT_WRITES_FILES,
     THE_LINE_HAS_NO_TEXT,
-    THERE_IS_A_FILE,
     THERE_IS_NO_COMMAND,
     THERE_IS_NO_SCRIPT_FILE,
     WANTS_A_YES_OR_A,
@@ -189,8 +188,8 @@ def test_an_approver_decides_and_nobody_else(here: Path) -> None:
         )
         refusals = [text for _, kind, text in sorted(gateway.hears(3), key=str) if kind == "error"]
         assert refusals == [
-            f"Request {request['id']} is not of chat 8.",
-            "ben may not decide requests here; those of --approvers may: ann, cleo.",
+            f"Request {request['id']} does not belong to chat 8.",
+            "ben may not decide requests here; the approvers are ann, cleo.",
         ]
         assert done(here) == []
         gateway.send({**approve, "user": "ann", "id": 3})
@@ -233,8 +232,8 @@ def test_whoever_is_asked_answers_and_an_answer_decides_nothing(here: Path) -> N
             f"Request {deed['request']['id']} {WANTS_A_YES_OR_A}: quoth approve "
             f"{deed['request']['id']}, or: quoth deny {deed['request']['id']} --why TEXT",
             f"Request {request['id']} {IS_A_QUESTION_AND_IS}: quoth answer {request['id']} TEXT",
-            f"Request {request['id']} is not of chat 8.",
-            "dora may not decide requests here; those of --approvers may: ann, cleo.",
+            f"Request {request['id']} does not belong to chat 8.",
+            "dora may not decide requests here; the approvers are ann, cleo.",
         }
         gateway.send({**answer, "user": "ben", "id": 3})
         told = {id: text for id, _, text in gateway.hears(2)}
@@ -315,7 +314,7 @@ def test_sigterm_ends_it_after_the_reply_in_work(here: Path) -> None:
         gateway.send(said("think", 1), said("press two", 2))
         wait_until((here / "thinking").exists)
         gateway.process.send_signal(signal.SIGTERM)
-        gateway.says("Ending after the replies in work")
+        gateway.says("Finishing the current replies.")
         (here / "hold").unlink()
         assert gateway.ends() == (0, [(1, "reply", "Thought.")])
     assert heard(quoth(*STDIO, cwd=here).out) == [(2, "reply", "So be it."), (2, "followup", "Done: two")]
@@ -327,7 +326,7 @@ def test_a_second_signal_ends_it_at_once(here: Path) -> None:
         gateway.send(said("press one", 1))
         wait_until(lambda: done(here))
         gateway.process.send_signal(signal.SIGTERM)
-        gateway.says("a second signal ends it at once")
+        gateway.says("A second signal ends the gateway at once")
         gateway.process.send_signal(signal.SIGTERM)
         assert gateway.process.wait(60) == 130
     assert done(here) == ["press one"]
@@ -360,7 +359,7 @@ def test_lines_that_nobody_reads_are_told_at_the_next_start(here: Path) -> None:
             "Argument --gateway: invalid choice: 'irc' (choose from 'stdio'). See: quoth chat --help",
         ),
         ("--listen tcp:80", "--listen takes unix:PATH, such as unix:chat.sock, not tcp:80."),
-        ("--listen unix:bot.hy", f"{THERE_IS_A_FILE} bot.hy already, and it is no socket."),
+        ("--listen unix:bot.hy", "bot.hy exists and is not a socket."),
         (
             "--gateway stdio --approvers ,",
             "--approvers takes names separated by commas, such as ann,ben.",
@@ -391,8 +390,10 @@ def test_there_is_one_gateway_at_a_time(here: Path) -> None:
 def test_a_chat_reads_lines_where_there_is_no_terminal(here: Path) -> None:
     ended = quoth(*WORDS, "--session", "monday", cwd=here, stdin="press one\n(echo 1)\n,helb\nsign it\n")
     assert ended.out == "So be it.\nDone: one\nYou say (echo 1).\nI ask.\n"
-    assert f"{THERE_IS_NO_COMMAND} ,helb; ,help lists them. Did you mean help?" in ended.err
-    assert ended.err.endswith(",pending shows what waits; ,approve or ,deny it, then ,resume.\n")
+    assert f"{THERE_IS_NO_COMMAND} ,helb. Did you mean help? To list commands: ,help" in ended.err
+    assert ended.err.endswith(
+        "To list waiting requests: ,pending. To decide: ,approve or ,deny. Then: ,resume.\n"
+    )
     request = json.loads(quoth("pending", "--json", cwd=here).out)[0]
     assert (request["session"], request["route"]) == ("chat-monday", "chat")
     ended = quoth(*WORDS, "--session", "chat-monday", cwd=here, stdin=f",approve {request['id']}\n,resume\n")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from chats import Host, echo
-from sentences import IS_LONGER_THAN, THE_LINE_HAS_NO_TEXT, THERE_IS_A_FILE
+from sentences import IS_LONGER_THAN, THE_LINE_HAS_NO_TEXT
 from words import complaint
 
 from quoth.agent.chat.gateway import BROKEN_OFF, ENDED, Gateway
@@ -208,7 +208,7 @@ def test_a_place_that_is_taken_is_left_alone(path: Path, store: Store) -> None:
     assert path.exists()
     text = path.with_name("notes.txt")
     text.write_text("mine")
-    assert refused(text) == f"{THERE_IS_A_FILE} {text} already, and it is no socket."
+    assert refused(text) == f"{text} exists and is not a socket."
     assert text.read_text() == "mine"
     missing = path.with_name("none") / "c.sock"
     assert refused(missing) == f"quoth cannot listen at {missing}: No such file or directory."

@@ -81,7 +81,7 @@ All of it is in knowledge/queue/solar-cells-7953bf09.org.
 >
 ? (claim :assertion "They last 90 years.") waits for approval: r.hy:1 says (ask (claim) (confidence (< 0.5))).
 + The claim is kept in knowledge/claims.org.
-! ann may not decide requests here; those of --approvers may: ben.
+! ann may not decide requests here; the approvers are ben.
 > Approved once: (claim :assertion "They last 90 years.")
 7, ann: approve it
 > I cannot.

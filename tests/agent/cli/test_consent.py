@@ -143,10 +143,10 @@ def test_one_request_is_shown_in_full(here: Path) -> None:
 
 
 FATES = [
-    (["approve"], "approved once by bob at WHEN; to be used until WHEN"),
+    (["approve"], "approved once by bob at WHEN; usable until WHEN"),
     (["approve", "--for", "2h"], "approved for a while by bob at WHEN"),
     (["approve", "--scope", "--yes"], "granted a scope by bob at WHEN"),
-    (["approve", "--edit", OTHER], "approved with other arguments by bob at WHEN; to be used until WHEN"),
+    (["approve", "--edit", OTHER], "approved with other arguments by bob at WHEN; usable until WHEN"),
     (["deny"], "denied by bob at WHEN"),
     (["deny", "--why", "not now"], "denied by bob at WHEN: not now"),
 ]
@@ -212,7 +212,7 @@ def test_a_scope_may_be_a_rule_of_ones_own_and_for_a_while(here: Path) -> None:
 
 def test_another_call_may_be_approved_in_place_of_the_one_that_was_asked_for(here: Path) -> None:
     request = wait(here)
-    assert done(here, "approve", request, "--edit", OTHER) == f"Approved in place of {WRITE}: {OTHER}"
+    assert done(here, "approve", request, "--edit", OTHER) == f"Approved instead of {WRITE}: {OTHER}"
     assert quoth("resume", "s1", cwd=here) == Said(
         0,
         "Created src/b.txt, 1 byte.\n",
@@ -254,8 +254,8 @@ def test_a_rule_is_offered_after_three_equal_approvals_and_not_before(here: Path
     rule = '(allow (write-file :content _ :path (under "src") :only))'
     assert offers == ["", "", rule]
     assert quoth("approve", request, cwd=here).err == lines(
-        "quoth: Calls like this were approved 3 times or more. To be asked no more, put this rule into "
-        f"{state}/config/policy.hy:",
+        "quoth: You approved calls like this at least 3 times. To allow them without a question, add this "
+        f"rule to {state}/config/policy.hy:",
         f"  {rule}",
         "quoth: It leaves :content open.",
         "quoth: To continue: quoth resume s3",

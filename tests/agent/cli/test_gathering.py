@@ -91,7 +91,7 @@ def test_the_rule_is_shown_with_its_file_and_line(here: Path) -> None:
     assert shown.splitlines() == [
         'allow: quoth/tools/knowledge/chat_rules.hy:5 says (allow (research) (route "chat")).',
         '  quoth/tools/knowledge/chat_rules.hy:5  (allow (research) (route "chat"))  (decides)',
-        f"Without rules: ask, for {IT_USES_THE_NETWORK} and {IT_WRITES_FILES}.",
+        f"Without rules: ask, because {IT_USES_THE_NETWORK} and {IT_WRITES_FILES}.",
     ]
 
 

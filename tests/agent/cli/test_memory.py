@@ -245,7 +245,7 @@ def test_what_was_typed_is_not_lost_when_it_cannot_be_kept(here: Path) -> None:
     said = refused(here, "edit", "preferences", env={"EDITOR": "sed -i 's/$/ and much else/'"})
     path = re.fullmatch(
         r"preferences is limited to 30 characters; this would make it 36: 6 characters too many\. Nothing"
-        r" was changed\. What was written is kept in (\S+)\.",
+        r" was changed\. Your text is kept in (\S+)\.",
         said,
     )
     assert path, said
@@ -258,7 +258,7 @@ def test_a_block_that_was_changed_meanwhile_is_not_written_over(here: Path) -> N
     files(here, {"slow.sh": script.replace("QUOTH", " ".join(command()))})
     said = refused(here, "edit", "preferences", env={"EDITOR": "sh slow.sh >/dev/null"})
     assert "preferences was changed by a person (" in said
-    assert "What was written is kept in" in said
+    assert "Your text is kept in" in said
     assert text(here) == "Changed by another"
 
 
@@ -266,7 +266,7 @@ def test_without_an_editor_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -
     for name in ("EDITOR", "VISUAL"):
         monkeypatch.delenv(name, raising=False)
     assert complaint(UsageError, lambda: edited("x", "x", print)) == (
-        "There is no editor here: set EDITOR, or give the text with --text TEXT (- is stdin)."
+        "No editor was found: set EDITOR, or give the text with --text TEXT (- reads stdin)."
     )
 
 

@@ -78,7 +78,7 @@ def test_a_server_on_this_machine_is_asked_what_it_has(tmp_path: Path, server: S
     gone = rows(tmp_path)["mine"]
     assert (gone["state"], gone["answers"]) == ("down", False)
     assert gone["detail"] == (
-        f"nothing answers at {server.base_url}; start it, or name its address by --base-url"
+        f"no server answers at {server.base_url}; start it, or give its address with --base-url"
     )
 
 
@@ -88,7 +88,7 @@ def test_a_server_on_this_machine_is_asked_what_it_has(tmp_path: Path, server: S
         (status(401, {}), f"{REFUSED_THE_KEY} (401); check MINE_KEY."),
         (status(500, {}), "failed (500)."),
         (status(200, b"<html>"), "text that is not JSON"),
-        (status(200, {}), "answers, and names no model"),
+        (status(200, {}), "answers but lists no models"),
     ],
 )
 def test_what_a_server_answers_is_told(tmp_path: Path, mine: Any, answer: Any, sentence: str) -> None:
@@ -187,7 +187,7 @@ async def test_servers_that_are_left_alone_are_told() -> None:
             raise ModelError("Cannot reach it.", "down")
     found = await list_models(NO_DEFAULTS)
     assert [re.sub(r"in \d+ s", "in 30 s", trouble) for trouble in found.troubles] == [
-        "http://127.0.0.1:9 has failed too often and is tried again in 30 s. Cannot reach it."
+        "http://127.0.0.1:9 failed too often; quoth tries it again in 30 s. Cannot reach it."
     ]
 
 

@@ -106,7 +106,10 @@ def test_the_rules_that_ship_allow_what_they_name_and_no_way_around(tmp_path: Pa
     why = quoth(
         "policy", "explain", '(shell ["make" "test"] :network True)', "--policy", "p.hy", cwd=tmp_path
     )
-    assert why.out == "ask: it runs a program.\nNo rule matches. One that allows it has to name :network.\n"
+    assert (
+        why.out
+        == "ask: it runs a program.\nNo rule matches. A rule that allows this call must name :network.\n"
+    )
 
 
 def test_a_rule_about_one_of_several_commands_reads_naturally(tmp_path: Path) -> None:
@@ -385,7 +388,7 @@ def test_explain_says_which_rule_decides(here: Path) -> None:
         f"deny: p.hy:2 says {deny}.\n"
         f"  p.hy:2  {deny}  (decides)\n"
         "  p.hy:4  (allow (write-file))\n"
-        f"Without rules: ask, for {IT_WRITES_FILES}.\n",
+        f"Without rules: ask, because {IT_WRITES_FILES}.\n",
         "",
     )
     assert explained('(read-file "a.txt")', cwd=here).out == f"allow: {IT_ONLY_READS}.\nNo rule matches.\n"
@@ -437,7 +440,7 @@ def test_explain_of_a_reply_that_says_how_sure_it_is(here: Path) -> None:
     way = ["--route", "chat"]
     assert explained('(echo "x")', *way, "--confidence", "0.4", cwd=here).out.startswith("ask: p.hy:1 says")
     assert explained('(echo "x")', *way, "--confidence", "0.5", cwd=here).out.startswith("allow")
-    assert "(decides; cannot be decided, so it counts)" in explained('(echo "x")', *way, cwd=here).out
+    assert "(decides; cannot be decided, so it applies)" in explained('(echo "x")', *way, cwd=here).out
     refused = explained('(echo "x")', "--confidence", "50", cwd=here).err
     assert refused.startswith(f"quoth: Argument --confidence: expected {A_NUMBER_FROM_0} to 1, not 50.")
 
@@ -446,9 +449,9 @@ def test_explain_shows_what_cannot_be_decided(here: Path) -> None:
     files(here, {"p.hy": "(ask (echo :text (> 1)))\n(allow (echo :text (not (> 1))))"})
     assert explained('(echo "x")', cwd=here).out == (
         "ask: p.hy:1 says (ask (echo :text (> 1))), and whether that matches cannot be decided.\n"
-        "  p.hy:1  (ask (echo :text (> 1)))  (decides; cannot be decided, so it counts)\n"
-        "  p.hy:2  (allow (echo :text (not (> 1))))  (cannot be decided, so it does not count)\n"
-        "Without rules: allow, for it touches nothing.\n"
+        "  p.hy:1  (ask (echo :text (> 1)))  (decides; cannot be decided, so it applies)\n"
+        "  p.hy:2  (allow (echo :text (not (> 1))))  (cannot be decided, so it does not apply)\n"
+        "Without rules: allow, because it touches nothing.\n"
     )
 
 

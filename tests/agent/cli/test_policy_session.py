@@ -68,7 +68,7 @@ def test_the_calls_of_a_session_are_judged_by_what_it_had_seen_then(here: Path) 
     verdicts = [line.split("  ", 1)[1] for line in careful.out.splitlines()[:-1:2]]
     reasons = [line.strip() for line in careful.out.splitlines()[1::2]]
     assert careful.out.splitlines()[-1] == (
-        "Calls that do more than read: 5; asked about: 2, denied: 1, made unasked: 2."
+        "Calls that do more than read: 5; asked about: 2, denied: 1, allowed: 2."
     )
     assert list(zip(verdicts, reasons, strict=True)) == [
         (
@@ -96,7 +96,7 @@ def test_the_calls_of_a_session_are_judged_by_what_it_had_seen_then(here: Path) 
     assert [call["verdict"] for call in told["calls"]] == ["ask", "allow", "ask", "allow", "deny"]
     assert "4711" not in careful.out + json.dumps(told)
     # without rules every one of them was asked; a tool that is gone cannot be judged
-    assert quoth(*OF_S1, cwd=here).out.endswith("asked about: 5, denied: 0, made unasked: 0.\n")
+    assert quoth(*OF_S1, cwd=here).out.endswith("asked about: 5, denied: 0, allowed: 0.\n")
     (here / "t.hy").write_text(TOOLS.replace("send-file", "send-files"))
     gone = quoth(*OF_S1, "--policy", "p.hy", cwd=here)
     assert "the tool send-file no longer exists." in gone.out

@@ -160,4 +160,4 @@ def test_who_approves_a_remote_call_reads_that_a_worker_makes_it_with_its_own_fi
     plan = quoth("eval", '(weed "a.txt")', "--dry-run", *shop, cwd=tmp_path).out
     assert f"; ask: {IT_WRITES_FILES}; a worker of {far.prefix} runs this call; :writes" in plan
     page = quoth("tools", "weed", *shop, cwd=tmp_path).out
-    assert f"made by      a worker of {far.prefix}\n" in page
+    assert f"run by       a worker of {far.prefix}\n" in page

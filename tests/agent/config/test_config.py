@@ -85,7 +85,7 @@ MISTAKES = [
     ('(modle "x")', "1:2: There is no setting modle. Did you mean model?"),
     ("(key)", "1:2: There is no setting key. There are model, dialect, instructions, "
      "temperature, timeout, max-reply-tokens, gate-command, after, budget, provider, shell."),
-    ("model", '1:1: model is no setting; write such as (model "openai:gpt-5-mini").'),
+    ("model", '1:1: model is no setting; an example is (model "openai:gpt-5-mini").'),
     ('("model" "x")', '1:2: There is no setting "model". There are'),
     ("(model x)", "1:8: A text in quotes is needed, not x."),
     ('(model (+ "a" "b"))', '1:8: A text in quotes is needed, not (+ "a" "b").'),
@@ -101,36 +101,36 @@ MISTAKES = [
     ('(dialect "nativ")', f"1:10: {THERE_IS_NO_DIALECT} nativ; the dialects are"),
     ("(dialect native)", "1:10: A text in quotes is needed, not native."),
     ("(max-reply-tokens 1.5)", "1:19: A whole number from 1 is needed, not 1.5."),
-    ("(budget)", "1:1: This budget bounds nothing; write :steps, :calls, :tokens, :cost, :seconds."),
+    ("(budget)", "1:1: This budget has no limit. Use :steps, :calls, :tokens, :cost, :seconds."),
     ("(budget 5)", "1:9: A keyword is needed before 5: :steps, :calls, :tokens, :cost, :seconds."),
     ("(budget :token 15)", "1:9: (budget …) has no :token. Did you mean :tokens?"),
     ("(budget :cost)", f"1:9: :cost {HAS_NO_VALUE}."),
     ("(budget :cost :steps 1)", f"1:9: :cost {HAS_NO_VALUE}."),
     ("(budget :cost 1 :cost 2)", "1:17: :cost stands twice."),
     ("(budget :cost 1)\n(budget :steps 2)", "2:1: (budget …) is given twice."),
-    ('(budget :per "week" :cost 1)', '1:14: A budget is :per "day", or for each run without :per.'),
-    ('(budget :per "day" :user "ann")', "1:1: This budget bounds nothing; write :requests, :tokens, :cost."),
-    ('(budget :user "ann" :cost 1)', '1:1: A budget of a user is one of a day; write :per "day".'),
+    ('(budget :per "week" :cost 1)', '1:14: A budget is :per "day"; without :per it limits each run.'),
+    ('(budget :per "day" :user "ann")', "1:1: This budget has no limit. Use :requests, :tokens, :cost."),
+    ('(budget :user "ann" :cost 1)', '1:1: The budget of a user is per day. Add :per "day".'),
     ('(budget :per "day" :steps 1)', "1:20: (budget …) has no :steps."),
-    ("(provider)", "1:1: A provider has a name: (provider"),
-    ('(provider "Work" :like "openai")', "1:11: The name of a provider is of a-z, 0-9 and -."),
-    ('(provider "openai" :like "groq")', "1:11: There is a provider openai already."),
-    ('(provider "work")', '1:1: It speaks as another: :like "openai" or'),
-    ('(provider "work" :like "opnai")', "1:24: There is no server of the kind opnai. Did you mean openai?"),
-    ('(provider "work" :like "local")', "1:24: There is no server of the kind local. There are"),
-    ('(provider "work" :like "openai" :url "h:1")', "1:38: An address looks like https://models.example.org/v1."),
-    ('(gate-command "x")', '1:15: A gate is a program and its arguments: ["/home/ann/gate.py"'),
-    ('(gate-command ["./x"])', "1:16: A program is named by its whole path, or as one on PATH."),
-    ('(after "*.py")', '1:1: A program to run after a write is such as (after "*.py" ["ruff"'),
-    ('(after "*.py" "ruff")', '1:15: A program to run after a write is such as (after "*.py" ["ruff"'),
+    ("(provider)", "1:1: A provider needs a name: (provider"),
+    ('(provider "Work" :like "openai")', "1:11: The name of a provider consists of a-z, 0-9 and -."),
+    ('(provider "openai" :like "groq")', "1:11: The provider openai already exists."),
+    ('(provider "work")', '1:1: Say which API the server has: :like "openai" or'),
+    ('(provider "work" :like "opnai")', "1:24: There is no API opnai. Did you mean openai?"),
+    ('(provider "work" :like "local")', "1:24: There is no API local. There are"),
+    ('(provider "work" :like "openai" :url "h:1")', "1:38: Expected an address such as https://models.example.org/v1."),
+    ('(gate-command "x")', '1:15: A gate is a program with its arguments: ["/home/ann/gate.py"'),
+    ('(gate-command ["./x"])', "1:16: Give the program's full path, or the name of a program on PATH."),
+    ('(after "*.py")', '1:1: An example of a program to run after a write: (after "*.py" ["ruff"'),
+    ('(after "*.py" "ruff")', '1:15: An example of a program to run after a write: (after "*.py" ["ruff"'),
     ('(after "*.py" ["x" fil])', "1:20: A text in quotes is needed, not fil."),
     ('(after "*.py" [file])', "1:16: A text in quotes is needed, not file."),
     ('(after "*.py" ["x"] :confined 1)', "1:31: True or False is needed, not 1."),
     ('(after "*.py" ["x"] :confind True)', "1:21: (after …) has no :confind. Did you mean :confined?"),
     ('(shell :redable [])', "1:8: (shell …) has no :redable. Did you mean :readable?"),
     ('(shell :readable "~/.m2")', '1:18: A list of texts is needed, such as ["~/.m2"], not "~/.m2".'),
-    ('(shell :writable ["~/.m2" "x"])', '1:27: A place begins with / or ~/, not as "x".'),
-    ('(shell :variables ["A=b"])', "1:20: A variable is named, as JAVA_HOME; its value does not belong "),
+    ('(shell :writable ["~/.m2" "x"])', '1:27: A path here begins with / or ~/, unlike "x".'),
+    ('(shell :variables ["A=b"])', "1:20: Give the name of a variable, such as JAVA_HOME, without a value."),
     ('(shell :memory 0)', "1:16: A number of gigabytes above 0 is needed, not 0."),
     ('(model "x', f'1:8: {THIS_STRING_IS_NEVER_CLOSED}; add ") at the end'),
 ]  # fmt: skip
@@ -174,7 +174,7 @@ def test_what_programs_may_see_is_named_by_the_user_alone(monkeypatch: pytest.Mo
         "processes": 9,
     }
     told = complaint(UsageError, lambda: read_config(said, ".quoth/config.hy", own=False))
-    assert "A workspace may not say what programs see of the rest of this machine." in told
+    assert "A workspace may not open other parts of this machine to programs." in told
 
 
 def test_a_long_word_is_read_at_once_and_told_short() -> None:
@@ -195,7 +195,7 @@ def test_a_workspace_counts_once_it_is_trusted(tmp_path: Path) -> None:
     config = load_config(tmp_path)
     assert (config.model, config.temperature, [*config.providers]) == ("groq:x", 0.5, ["work"])
     assert config.notes == (
-        f"{tmp_path / OWN_NAME} is not trusted, so its settings do not count; read it, then run: quoth trust",
+        f"{tmp_path / OWN_NAME} is not trusted, so its settings do not apply; read it, then run: quoth trust",
     )
     owned(tmp_path, '(model "local")')
     config = load_config(tmp_path)
@@ -224,9 +224,9 @@ def test_a_workspace_only_tightens_the_budgets(tmp_path: Path) -> None:
 )
 def test_a_workspace_names_no_provider_and_no_file(tmp_path: Path, text: str) -> None:
     files(tmp_path, {OWN_NAME: text})
-    assert "A workspace may name" in complaint(UsageError, lambda: own_config(tmp_path))
+    assert "A workspace may" in complaint(UsageError, lambda: own_config(tmp_path))
     TRUST.trust(tmp_path, text.encode())
-    assert "A workspace may name" in complaint(UsageError, lambda: load_config(tmp_path))
+    assert "A workspace may" in complaint(UsageError, lambda: load_config(tmp_path))
 
 
 def test_settings_that_change_after_they_were_trusted_stop_everything(tmp_path: Path) -> None:

@@ -17,9 +17,9 @@ INPUTS: dict[str, tuple[Act, str]] = {
     ),
     "help": (
         keys("help\r"),
-        ",quit           leave; so do exit and Ctrl-D\n"
+        ",quit           leave quoth; also: exit, Ctrl-D\n"
         "(form)          evaluate Lisp, all of Hy, on this machine; tools are functions\n"
-        "any text        give it to the agent; the conversation goes on from line to line\nquoth>",
+        "any text        send it to the agent as the next message of the conversation\nquoth>",
     ),
     "Ctrl-C": (keys(CTRL_C), "quoth>\nTo leave: exit, or Ctrl-D.\nquoth>"),
     "Ctrl-C in a line": (keys("half a li", CTRL_C), "quoth> half a li\nquoth>"),

@@ -204,13 +204,13 @@ FAULTS = {
     "(read-fil 1)": "NameError: there is no name read-fil. Did you mean read-file?\n",
     "(prnt 1)": "NameError: there is no name prnt. Did you mean print?\n",
     "(wen True 1)": "NameError: there is no name wen. Did you mean when?\n",
-    f"(+ 1 {'9' * 5000})": f"The number {'9' * 20}… {HAS_MORE_THAN} 4300 digits; write it as a text.\n",
+    f"(+ 1 {'9' * 5000})": f"The number {'9' * 20}… {HAS_MORE_THAN} 4300 digits. Write it as a text.\n",
     "(print “hi”)": 'NameError: there is no name “hi”; a text is in straight quotes: "…".\n',
     "(last 1 2)": "NameError: there is no name last; write (last [4 5]).\n",
     "(sorted [[1]] :key first)": f"NameError: there is no name first; {WRITE_FIRST}.\n",
     "(setq x 1)": "NameError: there is no name setq; Hy says (setv x 1).\n",
     "(lambda x x)": "NameError: there is no name lambda; write ((lambda (x) (* x x)) 3).\n",
-    "(describe when)": "NameError: when is a macro, and no value; (describe 'when) tells of it.\n",
+    "(describe when)": "NameError: when is a macro and has no value. To read about it: (describe 'when)\n",
     "(describe)": "TypeError: describe() missing 1 required",
     '(getf {"k" 1} :k)': 'invalid: line 1, column 15: getf is of Common Lisp; write (get {"k" 1} "k").\n',
     ")": "invalid: line 1, column 1: there is no open form for this ); remove it\n",
@@ -228,10 +228,10 @@ FAULTS = {
     ",load": ",load needs a file: ,load shop.hy\n",
     ",load none.hy": f"{THERE_IS_NO_FILE} none.hy.\n",
     ",fly": ",fly needs a flight plan: ,fly plans/self-test.org\n",
-    ",say": ",say needs the text to say.\n",
+    ",say": ",say needs a text.\n",
     ",trace": "No form has raised an exception yet.\n",
     ",undo": "The conversation has no message to take back.\n",
-    ",session s2": "This is session s1; another begins with: quoth --session s2\n",
+    ",session s2": "This is session s1. To start another: quoth --session s2\n",
     ",model nonsense": f"{THERE_IS_NO_MODEL} nonsense.",
 }
 
@@ -247,7 +247,7 @@ async def test_the_traceback_is_kept(repl: Repl, capsys: pytest.CaptureFixture[s
     assert told.endswith("ZeroDivisionError('division by zero')\n")
     called = await said(repl, capsys, '(read-file "none.txt")', ",trace")
     assert "functions.py" not in called
-    assert called.endswith("is shown by: quoth --debug\n")
+    assert called.endswith("To see the traceback inside a tool: quoth --debug\n")
 
 
 def test_a_long_value_is_cut() -> None:
@@ -340,7 +340,7 @@ async def test_the_startup_file_of_the_user_is_evaluated(
     monkeypatch.setenv("QUOTH_CONFIG", str(tmp_path))
     files(tmp_path, {"init.hy": "(defn hi [] 7)\n(setv x"})
     await repl._begin()
-    assert "init.hy was not evaluated to its end." in capsys.readouterr().err
+    assert "init.hy was only partly evaluated." in capsys.readouterr().err
     files(tmp_path, {"init.hy": "(defn hi [] 7)"})
     await repl._begin()
     assert await said(repl, capsys, "(hi)") == "7\n"
@@ -357,8 +357,8 @@ async def test_commands_tell_of_the_session(repl: Repl, capsys: pytest.CaptureFi
         "Heard.\n"
         f"s1, {repl.agent.workspace.root}, 1 message so far\n"
         "scripted, calls as call-form\n"
-        "0 tokens read and 0 written in 1 request of this session.\n"
-        "There is no rule of yours; you are asked before anything is changed.\n"
+        "This session used 0 input and 0 output tokens in 1 request.\n"
+        "You have no rules; quoth asks you before it changes anything.\n"
         f"allow: {IT_ONLY_READS}.\nNo rule matches.\n"
     )
     assert "▶ r1" in await said(repl, capsys, ",log")
@@ -400,12 +400,12 @@ async def test_what_was_written_since_a_message_is_put_back_with_it(
         told = await said(repl, capsys, ",undo")
         assert told == (
             "Taken back: two please\nPut back: 1 file\n  replaces the only line of a.txt with 1 line\n"
-            "! The next message goes on from before it.\n"
+            "! The next message continues from before it.\n"
         )
         assert (tmp_path / "a.txt").read_text() == "one"
         assert (await said(repl, capsys, ",redo")).startswith("Written again: 1 file\n")
         assert (tmp_path / "a.txt").read_text() == "two"
-        assert "What its calls have done stays done." in await said(repl, capsys, ",undo message")
+        assert "The effects of its calls remain." in await said(repl, capsys, ",undo message")
         assert (tmp_path / "a.txt").read_text() == "two"
         await said(repl, capsys, '(write-file "b.txt" "by hand")', ",undo files")
         assert not (tmp_path / "b.txt").exists()
@@ -413,7 +413,7 @@ async def test_what_was_written_since_a_message_is_put_back_with_it(
         assert not (tmp_path / "a.txt").exists()
         assert await said(repl, capsys, ",undo") == "! The conversation has no message to take back.\n"
         assert await said(repl, capsys, ",undo all") == (
-            "! It is ,undo, ,undo files or ,undo message; not ,undo all.\n"
+            "! Type ,undo, ,undo files or ,undo message; not ,undo all.\n"
         )
 
 
@@ -441,6 +441,6 @@ async def test_a_form_that_cannot_be_stopped_is_left_behind(
     task = asyncio.ensure_future(person.evaluate("(.acquire (threading.Lock)) (.wait gate)"))
     await asyncio.sleep(0.1)
     task.cancel()
-    with pytest.raises(LeftBehind, match="It is left behind"):
+    with pytest.raises(LeftBehind, match="It continues in the background"):
         await task
     assert (await person.evaluate("(.set gate) 5")).value == 5

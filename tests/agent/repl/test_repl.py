@@ -123,16 +123,16 @@ def test_a_broken_form_is_told_and_the_next_line_is_read(here: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        (",hlp", f"{THERE_IS_NO_COMMAND} ,hlp; ,help lists them. Did you mean help?"),
-        (",", f"{THERE_IS_NO_COMMAND} ,; ,help lists them."),
-        (",tool", ",tool needs the name of a tool; ,tools lists them."),
+        (",hlp", f"{THERE_IS_NO_COMMAND} ,hlp. Did you mean help? To list commands: ,help"),
+        (",", f"{THERE_IS_NO_COMMAND} ,. To list commands: ,help"),
+        (",tool", ",tool needs the name of a tool. To list them: ,tools"),
         (",tool ecko", f"{THERE_IS_NO_TOOL_NAMED} ecko. Did you mean echo?"),
-        (",approve", ",approve needs the ID of a request; ,pending lists them."),
-        (",deny", ",deny needs the ID of a request; ,pending lists them."),
+        (",approve", ",approve needs the ID of a request. To list them: ,pending"),
+        (",deny", ",deny needs the ID of a request. To list them: ,pending"),
         (",deny abcde no", f"{THERE_IS_NO_REQUEST} abcde. {QUOTH_PENDING_LISTS_WHAT_IS}."),
         (",approve abcde for 30", "A time is written 30s, 10m, 2h or 1d, not 30."),
         (",approve abcde for", "A time is written 30s, 10m, 2h or 1d, not nothing."),
-        (",approve abcde 30m", "It is ,approve ID, or ,approve ID for 30m; not 30m."),
+        (",approve abcde 30m", "Type ,approve ID, or ,approve ID for 30m; not 30m."),
         (",pending abcde", f"{THERE_IS_NO_REQUEST} abcde. {QUOTH_PENDING_LISTS_WHAT_IS}."),
         (",resume", f"{NOTHING_WAITS_IN_SESSION} s1."),
     ],
@@ -318,14 +318,14 @@ def test_ctrl_c_at_the_prompt_drops_what_was_typed(terminal: Terminal) -> None:
 def test_help_and_a_command_there_is_not(terminal: Terminal) -> None:
     terminal.enter(",help")
     for line in (
-        ",approve ID     approve it once",
-        ",resume         go on",
-        ",quit           leave; so do exit",
+        ",approve ID     approve a request once",
+        ",resume         resume",
+        ",quit           leave quoth; also: exit",
     ):
         terminal.see(line)
     terminal.prompted()
     terminal.enter(",hlp")
-    terminal.see(f"{THERE_IS_NO_COMMAND} ,hlp; ,help lists them. Did you mean help?")
+    terminal.see(f"{THERE_IS_NO_COMMAND} ,hlp. Did you mean help? To list commands: ,help")
     terminal.prompted()
 
 

@@ -199,7 +199,7 @@ def test_the_repl_says_where_another_session_goes_on_and_takes_its_words_apart(t
         terminal.see(f"{NOTHING_WAITS_IN_SESSION} here.")
         terminal.prompted()
         terminal.enter(",resume now")
-        terminal.see(",resume goes on with this session; for another: quoth resume now")
+        terminal.see(",resume continues this session. For another: quoth resume now")
         terminal.prompted()
         terminal.enter(",quit now")
         assert terminal.ended() == 0

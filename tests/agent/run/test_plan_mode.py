@@ -359,13 +359,13 @@ def test_in_the_repl_plan_is_a_switch(office: Office) -> None:
     words = ("--model", "scripted:talk.txt", "--session", "s1", "--yes")
     said = quoth(*words, stdin=typed, cwd=office.folder)
     assert said.out.splitlines() == [
-        "Plan mode: of the model's calls only those that read are made; others become a flight plan.",
+        "Plan mode is on: the model's read-only calls run, and its other calls become a flight plan.",
         "Planned.",
-        "Plan mode is off: calls are made.",
+        "Plan mode is off: calls run.",
         "Made.",
     ]
     assert "The plan has 1 step, and nothing of it was made: .quoth/plans/s1.org\n" in said.err
-    assert ",plan is a switch: ,plan or ,plan off; to fly a plan: ,fly x\n" in said.err
+    assert ",plan switches plan mode: ,plan or ,plan off. To fly a plan: ,fly x\n" in said.err
     assert (office.steps(), (office.folder / "a.txt").read_text()) == ([WRITE], "a")
 
 
