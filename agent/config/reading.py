@@ -71,7 +71,7 @@ class _Reader(Fields):
         after: list[AfterWrite] = []
         providers: dict[str, Provider] = {}
         for form in forms:
-            head = self.head(form, HEADS, "setting", 'an example is (model "openai:gpt-5-mini")')
+            head = self.head(form, HEADS, "setting", '(model "openai:gpt-5-mini")')
             if head == "provider":
                 provider = self.provider(form, providers)
                 providers[provider.name] = provider

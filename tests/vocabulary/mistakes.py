@@ -42,13 +42,13 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a JSON dictionary",
         '{"a": 1, "b": 2}',
-        'a dictionary holds keys and values, without colons and commas; write {"a" 1 "b" 2}',
+        'a dictionary has keys and values, without colons and commas; write {"a" 1 "b" 2}',
         '{"a" 1 "b" 2}',
     ),
     Mistake(
         "a Python dictionary",
         "{'a': 1, 'b': 2}",
-        'a dictionary holds keys and values, without colons and commas; write {"a" 1 "b" 2}',
+        'a dictionary has keys and values, without colons and commas; write {"a" 1 "b" 2}',
         '{"a" 1 "b" 2}',
     ),
     Mistake(
@@ -60,19 +60,19 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "commas in a list",
         '["a", "b"]',
-        'values stand side by side, without commas; write ["a" "b"]',
+        'values are separated by spaces, without commas; write ["a" "b"]',
         '["a" "b"]',
     ),
     Mistake(
         "commas between arguments",
         "(max a, b)",
-        "values stand side by side, without commas; write (max a b)",
+        "values are separated by spaces, without commas; write (max a b)",
         "(max a b)",
     ),
     Mistake(
         "a call in square brackets",
         '[read-file "a.txt"]',
-        '[ begins a list; a call stands in ( ); write (read-file "a.txt")',
+        '[ begins a list; a call is written in ( ); write (read-file "a.txt")',
         '(read-file "a.txt")',
     ),
     Mistake("an infix operator", "(1 + 2)", "the operator comes first; write (+ 1 2)", "(+ 1 2)"),
@@ -95,7 +95,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "Clojure's short function",
         "(map #(+ % 1) [1 2])",
-        f"{THE_PROGRAM_USES} +, {WHICH_IS_NOT_DEFINED}. An operator is the first of its form: (+ 1 2).",
+        f"{THE_PROGRAM_USES} +, {WHICH_IS_NOT_DEFINED}. An operator comes first in its form: (+ 1 2).",
         "(+ 1 2)",
     ),
     Mistake("Clojure's deref", "(+ @total 1)", "a variable is its name alone; write total", "total"),
@@ -199,14 +199,14 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a Python comprehension",
         "[x * 2 for x in [1, 2]]",
-        "a list of computed values is made by lfor; write (lfor x [1 2] (* x 2))",
+        "lfor makes a list of computed values; write (lfor x [1 2] (* x 2))",
         "(lfor x [1 2] (* x 2))",
     ),
     Mistake("a Python return", "return 5", "this is Python; write 5", "5"),
     Mistake(
         "a Python call in a form",
         '(len (print("a")))',
-        'the bracket stands before the name; write (print "a")',
+        'the bracket comes before the name; write (print "a")',
         '(print "a")',
     ),
     Mistake(
@@ -230,19 +230,19 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a colon before the operator",
         '(:read-file "a.txt")',
-        'what is called has no colon; write (read-file "a.txt")',
+        'the name of a function has no colon; write (read-file "a.txt")',
         '(read-file "a.txt")',
     ),
     Mistake(
         "a text in single quotes",
         "(read-file 'my file.txt')",
-        'a text stands in double quotes; write (read-file "my file.txt")',
+        'a text is written in double quotes; write (read-file "my file.txt")',
         '(read-file "my file.txt")',
     ),
     Mistake(
         "smart quotes",
         "(read-file “a.txt”)",
-        'a text stands in plain double quotes, "so"; write (read-file "a.txt")',
+        'a text is written in plain double quotes, "like this"; write (read-file "a.txt")',
         '(read-file "a.txt")',
     ),
     Mistake(
@@ -272,32 +272,32 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a file without quotes",
         "(read-file :path README.org)",
-        'a text stands in double quotes; write "README.org"',
+        'a text is written in double quotes; write "README.org"',
         '"README.org"',
     ),
     Mistake(
         "a path without quotes",
         "(read-file src/main.py)",
-        'a text stands in double quotes; write "src/main.py"',
+        'a text is written in double quotes; write "src/main.py"',
         '"src/main.py"',
     ),
-    Mistake("a number in brackets", "(5)", "5 is no function; a list is [ ]; write 5", "5"),
+    Mistake("a number in brackets", "(5)", "5 is not a function; a list is [ ]; write 5", "5"),
     Mistake(
         "a list in round brackets",
         '("a" "b")',
-        '"a" is no function; a list is [ ]; write ["a" "b"]',
+        '"a" is not a function; a list is [ ]; write ["a" "b"]',
         '["a" "b"]',
     ),
     Mistake(
         "a tool in quotes",
         '("read-file" "a.txt")',
-        'what is called has no quotes; write (read-file "a.txt")',
+        'the name of a function has no quotes; write (read-file "a.txt")',
         '(read-file "a.txt")',
     ),
     Mistake(
         "brackets around a form",
         "((+ 1 2))",
-        "The program calls a value (int): x is it, (x) calls it, (get x 0) is a part.",
+        "The program calls a value (int): x is the value, (x) calls it, (get x 0) is a part.",
         "(get x 0)",
     ),
     Mistake(
@@ -309,7 +309,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "return outside of a function",
         "(return 5)",
-        "a program's value is that of its last form; write 5",
+        "a program's value is the value of its last form; write 5",
         "5",
     ),
     Mistake("setv without a value", "(setv x)", f"setv {DOES_NOT_FIT_HERE}; write (setv x 1)", "(setv x 1)"),
@@ -377,7 +377,10 @@ MISTAKES: tuple[Mistake, ...] = (
         '(match x 1 "a"  _ "b")',
     ),
     Mistake(
-        "numbers run together", "[1,2,3]", "values stand side by side, without commas; write 1 2 3", "1 2 3"
+        "numbers run together",
+        "[1,2,3]",
+        "values are separated by spaces, without commas; write 1 2 3",
+        "1 2 3",
     ),
     Mistake(
         "a test without brackets",
@@ -394,16 +397,16 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "an except in the wrong order",
         "(try (/ 1 0) (except [Exception e] 0))",
-        "except takes a name, then what it catches; write (try (/ 1 0) (except [e Exception] 0))",
+        "except takes a name, then the exception class; write (try (/ 1 0) (except [e Exception] 0))",
         "(try (/ 1 0) (except [e Exception] 0))",
     ),
     Mistake(
-        "a colon behind a word", "(while True: (break))", "no colon stands behind a word; write True", "True"
+        "a colon behind a word", "(while True: (break))", "a word has no colon after it; write True", "True"
     ),
     Mistake(
         "an infix operator in lfor",
         "(lfor i (range 3) i * 2)",
-        f"{THE_PROGRAM_USES} *, {WHICH_IS_NOT_DEFINED}. An operator is the first of its form: (+ 1 2).",
+        f"{THE_PROGRAM_USES} *, {WHICH_IS_NOT_DEFINED}. An operator comes first in its form: (+ 1 2).",
         "(+ 1 2)",
     ),
     Mistake(
@@ -415,13 +418,14 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "an unknown variable",
         "(len total)",
-        'The program uses total, which is not defined. Set it first; a text stands in quotes: (len "total").',
+        "The program uses total, which is not defined. Set it first; a text is written in quotes:"
+        ' (len "total").',
         '(len "total")',
     ),
     Mistake(
         "a value that is called",
         "(do (setv xs [1 2]) (xs 0))",
-        "The program calls a value (list): x is it, (x) calls it, (get x 0) is a part.",
+        "The program calls a value (list): x is the value, (x) calls it, (get x 0) is a part.",
         "(get x 0)",
     ),
 )

@@ -1,1 +1,1 @@
-"""Dry runs: finds which calls a program may make, and makes only calls that read."""
+"""Dry runs: find the calls that a program may run, and run only the calls that read."""

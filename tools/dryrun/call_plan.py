@@ -1,9 +1,8 @@
-"""The plan of a program: all calls a dry run found, as a tree, as text, and as shapes for approval.
+"""The plan of a program: all calls that a dry run found, as a tree, as text, and as shapes for approval.
 
-Paths that continue alike after a condition are joined again, so that the common part appears once, after it.
-A shape is what must be true of a call (tool, version, argument patterns) for the approval of the whole plan
-to cover it, and how often. Must know data only.
-"""
+Paths that continue in the same way after a condition are joined again: the common part appears once, after
+it. A shape describes the calls that an approval of the plan covers: tool, version, argument patterns, and how
+many calls."""
 
 from __future__ import annotations
 
@@ -14,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 Node = dict[str, Any]
-DEEPEST = 20  # steps inside of steps
+DEEPEST = 20  # levels of nested steps
 
 
 @dataclass(eq=True)
 class Planned:
-    """One call that the program may make. ``shape`` is what an approval would cover, ``inside`` the events of
-    the program in its arguments, ``node["made"]`` the status of a call that was really made."""
+    """One call that the program may run. ``shape`` describes the calls that an approval would cover,
+    ``inside`` are the events of the program in its arguments, ``node["made"]`` is the status of a call that
+    the dry run ran."""
 
     node: Node
     shape: Node | None = None
@@ -30,7 +30,7 @@ class Planned:
 @dataclass(eq=True)
 class Note:
     """A point on a path: a loop or filter begins or ends (each, while, where, end), the analysis is
-    incomplete from here on (lost), or the path ends (fails, cut)."""
+    incomplete from here (lost), or the path ends (fails, cut)."""
 
     kind: str
     text: str = ""
@@ -38,7 +38,7 @@ class Note:
 
 @dataclass(eq=True)
 class Split:
-    """A decision by an unknown: the path continues in several ways, each with its label."""
+    """A decision by an unknown value: the path splits into several ways, each with a label."""
 
     kind: str
     text: str
@@ -50,8 +50,8 @@ Event = Planned | Note | Split
 
 @dataclass(frozen=True)
 class CallPlan:
-    """The result of a dry run. ``complete``: no path was cut or lost. ``shapes`` are the calls that need
-    approval, ``program`` is the digest of the program's text."""
+    """The result of a dry run. ``complete`` is true if no path was cut or lost. ``shapes`` are the calls that
+    need approval, ``program`` is the digest of the program's text."""
 
     program: str
     steps: list[Node]
@@ -61,16 +61,16 @@ class CallPlan:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the program and the shapes; the approval of a plan is bound to it."""
+        """SHA-256 of the program and the shapes. The approval of a plan is bound to it."""
         data = json.dumps([self.program, self.shapes], sort_keys=True)
         return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def text(self) -> str:
         """The tree as text, one line for each call."""
-        lines = list(_lines(self.steps, "")) or ["The program makes no call."]
+        lines = list(_lines(self.steps, "")) or ["The program runs no call."]
         if not self.complete:
-            lines.append("; This is not all: the program could not be followed everywhere.")
+            lines.append("; This plan is incomplete: the program could not be followed everywhere.")
         return "\n".join(lines)
 
     def to_json(self) -> Node:
@@ -85,7 +85,7 @@ class CallPlan:
 
 
 def make_plan(program: str, events: list[Event]) -> CallPlan:
-    """The plan of the program with this digest: paths joined, and calls of each shape counted."""
+    """The plan of the program with this digest, with paths joined and the calls of each shape counted."""
     joined = join(events)
     shapes = [shape | {"times": times} for _, (shape, times) in sorted(_count(joined).items())]
     steps = _fold(joined)
@@ -93,7 +93,7 @@ def make_plan(program: str, events: list[Event]) -> CallPlan:
 
 
 def join(events: Sequence[Event]) -> list[Event]:
-    """The events, with the common end of a split's ways moved behind it, and without empty splits."""
+    """The events, with the common end of a split's ways moved after the split, and without empty splits."""
     done: list[Event] = []
     for event in events:
         if not isinstance(event, Split):
@@ -116,7 +116,7 @@ def join(events: Sequence[Event]) -> list[Event]:
 
 
 def _opened(way: Sequence[Event]) -> int:
-    """The number of loops that begin but do not end in this way."""
+    """The number of loops that begin in the ``way`` but do not end in it."""
     notes = [event.kind for event in way if isinstance(event, Note)]
     return sum(kind in ("each", "while") for kind in notes) - notes.count("end")
 
@@ -125,7 +125,7 @@ Counts = dict[str, tuple[Node, int | None]]
 
 
 def _count(events: Sequence[Event], loops: int = 0) -> Counts:
-    """The highest number of calls of each shape; None for any number."""
+    """The maximum number of calls of each shape; None means unlimited."""
     found: Counts = {}
     for event in events:
         if isinstance(event, Note):
@@ -166,7 +166,7 @@ def _lost(steps: Sequence[Node]) -> bool:
 
 
 def _fold(events: Sequence[Event], depth: int = 0) -> list[Node]:
-    """The events as JSON data, in which loops contain their steps."""
+    """The events as JSON data; loops contain their steps."""
     if depth > DEEPEST:
         return [{"cut": "it is nested too deeply to be shown"}]
     top: list[Node] = []
@@ -251,11 +251,11 @@ def _indented(text: str, pad: str) -> str:
 
 
 def _said(step: Node) -> str:
-    """The verdict on a call, and what is to be known of it."""
+    """The verdict on a call, with its effects and its cost, as text."""
     parts = [f"{step['verdict']}: {step['reason']}" if step["reason"] else step["verdict"]]
     effects = " ".join(f":{effect}" for effect in step["effects"]) or "no effects"
     parts.append(effects if step["cost"] == "free" else f"{effects}, :{step['cost']}")
     parts += step["left"]
     if step["made"]:
-        parts.append("made" if step["made"] == "ok" else f"made, and it ended {step['made']}")
+        parts.append("run now" if step["made"] == "ok" else f"run now, with the status {step['made']}")
     return "; ".join(parts)

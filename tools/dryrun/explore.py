@@ -1,11 +1,9 @@
-"""Dry runs: executes a program on all its paths to see what it may call; nothing is done but reading.
+"""Dry runs: executes a program on all its paths to find the calls it may run. Only reading calls are run.
 
-A call is really made if its tool only reads, it is allowed without limits, and all its arguments are known;
-so the plan fits the files that are there. The value of any other call is unknown. Where the program decides
-by an unknown, its state is saved and every branch is taken. What an earlier call may have written is not
-read. Knows the context of a call, instrumented programs (tools/dryrun/instrument.py) and sandbox workers; it
-must not know the door, the store or who asks.
-"""
+A call is run if its tool only reads, it is allowed without a limit, and all its arguments are known. So the
+plan matches the existing files. The value of any other call is unknown. If the program decides by an unknown
+value, its state is saved and every branch is taken. Data that an earlier call may have written is not read.
+Programs are instrumented by tools/dryrun/instrument.py."""
 
 from __future__ import annotations
 
@@ -52,11 +50,11 @@ from quoth.tools.sandbox.wall import (
 )
 from quoth.tools.text import short
 
-MAX_SECONDS = 60.0  # of one dry run, on all paths
+MAX_SECONDS = 60.0  # for one dry run, on all paths
 MAX_PATHS = 64
-MAX_DECISIONS = 20  # one after the other
+MAX_DECISIONS = 20  # unknown decisions in a row
 MAX_CALLS = 500  # on all paths
-MAX_PROGRAMS = 8  # inside of each other
+MAX_PROGRAMS = 8  # levels of nested programs
 PROGRAMS = "eval"
 _NOT_FILES = {"reads", "net", "messages", "asks", "pays"}
 _RAISES = {"deny": "PermissionError", "invalid": "TypeError", "unknown": "NameError"}
@@ -64,7 +62,7 @@ _RAISES = {"deny": "PermissionError", "invalid": "TypeError", "unknown": "NameEr
 
 @dataclass
 class _Path:
-    """One path: the events found so far, and the paths its calls may have written (None: anything)."""
+    """One path: the events found so far, and the file paths that its calls may have written (None: any)."""
 
     events: list[Event]
     changed: list[str] | None = field(default_factory=list)
@@ -84,7 +82,7 @@ Begin = Callable[[Any], Awaitable[Any]]
 
 @dataclass
 class _Walk:
-    """One program being explored: the current path, those still to take, and how to resume one."""
+    """One program being explored: the current path, the paths still to take, and how to resume one."""
 
     path: _Path
     way: Callable[[bytes, int], Begin]
@@ -93,8 +91,8 @@ class _Walk:
 
 
 async def dry_run(text: str, ctx: ToolContext, call: Call, *, pure: bool = False) -> CallPlan:
-    """The plan of the program ``text``, as the body of ``call``. When ``pure`` nothing runs at all, neither
-    reading tools nor guards. Raises ToolFailure for a program that does not compile."""
+    """The plan of the program ``text``, as the body of ``call``. If ``pure``, neither reading tools nor
+    guards are run. Raises ToolFailure if the program does not compile."""
     if ctx.sandbox is None or ctx.dispatch is None or ctx.look is None:
         raise ToolError("This agent has no sandbox to run programs in.")
     whose = owner(call) if ctx.snapshots is not None else None
@@ -124,15 +122,15 @@ class _DryRun:
         self.paths = self.calls = self.programs = self.chars = 0
         self.secrets: set[str] = set()  # values of declared secrets
         self.dumped = 0
-        self.read: dict[str, ToolResult] = {}  # what was really read, once
-        self.raised: list[ToolFailure] = []  # what the program was told of calls
+        self.read: dict[str, ToolResult] = {}  # results of the calls run so far
+        self.raised: list[ToolFailure] = []  # failures of calls reported to the program
 
     async def program(self, program: Program, start: _Path) -> list[Any]:
-        """Take all paths of a program, and return the values they end with."""
+        """Take all paths of a program and return the values at their ends."""
         import pydantic_monty as monty
 
         functions = (*self.tools, CHOOSE, NOTE)
-        try:  # beside the event loop: a long program takes a second
+        try:  # in a thread, because a long program takes a second
             instrumented = await asyncio.to_thread(for_dry_run, program, self.marks.word)
         except NotFollowedError as error:
             start.add("cut", str(error))
@@ -172,10 +170,10 @@ class _DryRun:
                 tools = [tool for tool in self.tools.values() if tool not in self.ctx.unnamed]
                 said = str(runtime_error(error, self.raised, tools, program.text))
                 kind = "fails"
-                if isinstance(error, monty.MontySyntaxError):  # perhaps only with what was added to it
+                if isinstance(error, monty.MontySyntaxError):  # perhaps only because of the added code
                     kind, said = (
                         "cut",
-                        said if said == TOO_DEEP else "the sandbox cannot read so long a program",
+                        said if said == TOO_DEEP else "the program is too long for the sandbox",
                     )
                 walk.path.add(kind, self.marks.text(said))
             except ProgramError as error:  # a value that cannot leave the sandbox
@@ -183,7 +181,7 @@ class _DryRun:
         return walk.answers
 
     async def _step(self, step: Any, walk: _Walk) -> Any:
-        """Answer one call that the sandbox passes to the host."""
+        """Answer one call from the sandbox to the host."""
         import pydantic_monty as monty
 
         self._require_time()
@@ -203,7 +201,7 @@ class _DryRun:
         elif name == CHOOSE:
             kind, text, labels = (bounded(value) for value in step.args)
             if path.decisions >= MAX_DECISIONS:
-                raise _Cut(f"more than {MAX_DECISIONS} unknown decisions come one after the other")
+                raise _Cut(f"there are more than {MAX_DECISIONS} unknown decisions in a row")
             split = Split(kind, self._line(text), [(label, []) for label in labels])
             path.events.append(split)
             blob = step.dump()
@@ -224,7 +222,7 @@ class _DryRun:
         return await step.resume({"return_value": answer})
 
     async def _call(self, tool: str, step: Any, path: _Path) -> Any:
-        """Record one call of the program, and make it if it only reads."""
+        """Record one call of the program, and run it if it only reads."""
         assert self.ctx.look is not None, "asked before"
         self._count()
         try:
@@ -248,7 +246,7 @@ class _DryRun:
         if tool == PROGRAMS and not unknown:
             return await self._inner(look, planned, path)
         if tool == PROGRAMS:
-            path.add("lost", "it runs a program that is not known yet")
+            path.add("lost", "it runs a program that is unknown so far")
         if not self.pure and not unknown and self._may_read(look, path):
             return await self._read(look, planned)
         self._changes(look, path)
@@ -264,7 +262,8 @@ class _DryRun:
             raise _Cut(f"there are more than {MAX_CALLS} calls")
 
     def _may_read(self, look: CallPreview, path: _Path) -> bool:
-        """Whether the call is really made. One with a limit is not: a dry run must not use that up."""
+        """Whether the call is run. A call with a limit is not, because a dry run must not use up the
+        limit."""
         harmless = set(look.effects) <= {"reads"} and look.cost != "expensive" and look.form.tool != PROGRAMS
         if not harmless or look.verdict != "allow" or look.left or look.gate:
             return False
@@ -293,7 +292,7 @@ class _DryRun:
         return {"exc_type": kind, "message": said}
 
     def _changes(self, look: CallPreview, path: _Path) -> None:
-        """Note what a call that was not made would have changed."""
+        """Record the paths that a call that was not run may change."""
         felt = set(look.effects) - _NOT_FILES
         if not felt:
             return
@@ -307,7 +306,7 @@ class _DryRun:
         if look.form.args.get("dry-run", False):
             return {"return_value": self.marks.of_call(self._shown(look))}
         if self.programs >= MAX_PROGRAMS:
-            raise _Cut(f"there are more than {MAX_PROGRAMS} programs inside of each other")
+            raise _Cut(f"programs are nested deeper than {MAX_PROGRAMS} levels")
         try:
             text = str(look.form.args.get("form", ""))
             program = await compile_expanded(text, self.ctx.tool_names, self.sandbox, self.kept)
@@ -334,7 +333,7 @@ class _DryRun:
         line = short(" ".join(self._without_secrets(self.marks.text(str(text))).split()), 300)
         self.chars += len(line)
         if self.chars > MAX_VALUE:
-            raise _Cut(f"what is to be told of it is longer than {MAX_VALUE} characters")
+            raise _Cut(f"its plan is longer than {MAX_VALUE} characters")
         return line
 
     def _without_secrets(self, text: str) -> str:
@@ -370,13 +369,13 @@ class _DryRun:
         return Planned(node, shape | ({"leads": digest(look.leads)} if look.leads else {}))
 
     def _shown(self, look: CallPreview) -> CallForm:
-        """A call as people see it."""
+        """A call as shown to people."""
         shown = self.marks.shown_form(look.form)
         args = {name: SECRET if name in look.secret else value for name, value in shown.args.items()}
         return CallForm(shown.tool, args, shown.positional)
 
     def _known_functions(self, program: Program, path: _Path) -> None:
-        """Note the functions of earlier programs of the session: they are not instrumented."""
+        """Record the functions defined by earlier programs of the session: these are not instrumented."""
         for row in self.kept.listing if self.kept is not None else ():
             name = str(hy.mangle(row["name"]))
             if row["type"] == "function" and name not in program.globals and f"{name}(" in program.python:
@@ -384,7 +383,7 @@ class _DryRun:
 
 
 class _Cut(Exception):
-    """The current path is not followed further."""
+    """Raised to stop following the current path."""
 
 
 def _effects(event: Event) -> list[str]:
@@ -397,7 +396,7 @@ def _effects(event: Event) -> list[str]:
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether what is at one path may be part of what is at the other."""
+    """Whether one file path may be inside the other."""
     parts, others = (tuple(p for p in PurePosixPath(path).parts if p != ".") for path in (one, other))
     if ".." in (*parts, *others) or one.startswith(("/", "~")) or other.startswith(("/", "~")):
         return True

@@ -1,9 +1,8 @@
-"""Instruments a program for a dry run: every operation becomes a helper that handles unknown operands.
+"""Instruments a program for a dry run: every operation becomes a call of a helper that handles unknown
+operands.
 
-Knows the Python that programs compile to, and the names of the helpers (tools/dryrun/runtime.py and
-operations.py); it runs nothing. The helpers ask the host wherever an unknown decides, so that each condition
-and handler can be taken both ways.
-"""
+The helpers are in tools/dryrun/runtime.py and operations.py. When an unknown value decides, a helper asks the
+host, so that all ways of each condition and handler are taken. Nothing is run here."""
 
 from __future__ import annotations
 
@@ -21,23 +20,21 @@ from quoth.tools.program.compiler import PRELUDES, TOO_DEEP, Program
 from quoth.tools.program.from_python import OPERATORS
 
 # The source of a dry run's helper functions for the sandbox, made of two Python files.
-#
-# Knows which files, and Python's syntax; it must not know what the helpers do, or for which program.
 
 
-PREFIX = "__dry_"  # of the helpers' names, which no program can say
-CHOOSE, NOTE = PREFIX + "choose", PREFIX + "note"  # which the host answers
+PREFIX = "__dry_"  # prefix of the helpers' names, which no program can write
+CHOOSE, NOTE = PREFIX + "choose", PREFIX + "note"  # functions answered by the host
 
 
 def helpers(word: str) -> str:
-    """The Python source of the helpers, for a run whose unknowns are marked by ``word``."""
+    """The Python source of the helpers, for a run whose unknown values are marked by ``word``."""
     return _helpers().replace(runtime.WORD, word)
 
 
 @cache
 def _helpers() -> str:
-    """The helpers as the sandbox runs them: without types, and each name, Python's too, behind the prefix, so
-    that nothing the program defines can change them."""
+    """The helpers as the sandbox runs them: without types, and with the prefix before each name, including
+    Python's builtins, so that definitions of the program cannot change them."""
     tree = ast.parse(inspect.getsource(runtime) + inspect.getsource(operations))
     tree.body = [
         part
@@ -79,14 +76,16 @@ class _Helper(ast.NodeTransformer):
 
 
 def _stored(part: ast.stmt) -> list[ast.Name]:
-    """The variables that a statement outside of functions sets."""
+    """The variables set by a statement outside functions."""
     targets = part.targets if isinstance(part, ast.Assign) else [getattr(part, "target", None)]
     nodes = [node for target in targets if target is not None for node in ast.walk(target)]
     return [node for node in nodes if isinstance(node, ast.Name)]
 
 
-MAX_ADDED = 10_000  # statements that forget a variable or raise: variables times the places that change them
-MAX_TARGETS = 200  # of one assignment: the sandbox allows 255
+MAX_ADDED = (
+    10_000  # statements that forget a variable or raise: number of variables times places that change them
+)
+MAX_TARGETS = 200  # of one assignment; the sandbox allows 255
 _JUMPS = (ast.Break, ast.Return, ast.Raise, ast.Continue)
 _OWN_SCOPE = (ast.FunctionDef, ast.Lambda, ast.ClassDef)
 
@@ -96,8 +95,8 @@ class NotFollowedError(Exception):
 
 
 def for_dry_run(program: Program, word: str) -> str:
-    """The instrumented Python of ``program``, with the helpers; unknowns are marked by ``word``. It is a
-    few times as large as the program, and at most MAX_ADDED more. Raises NotFollowedError."""
+    """The instrumented Python of ``program``, with the helpers. Unknown values are marked by ``word``. It is
+    a few times as large as the program, plus at most MAX_ADDED statements. Raises NotFollowedError."""
     python, given = program.python, ""
     if python.startswith(PRELUDES["pmap"]):
         python, given = python.removeprefix(PRELUDES["pmap"]), f"pmap = {PREFIX}pmap\n"
@@ -135,14 +134,14 @@ def _set(name: str, value: ast.expr) -> ast.Assign:
 
 
 def _spec(target: ast.expr) -> Any:
-    """How a target takes its value apart: None for as a whole."""
+    """How a target unpacks its value; None for a single target."""
     if isinstance(target, ast.Starred):
         return "*"
     return [_spec(part) for part in target.elts] if isinstance(target, (ast.Tuple, ast.List)) else None
 
 
 def _within(nodes: Iterable[ast.AST], skip: tuple[type[ast.AST], ...] = _OWN_SCOPE) -> Iterable[ast.AST]:
-    """All nodes below, but for those inside of functions and classes."""
+    """All nodes below, except the ones inside functions and classes."""
     pending = list(nodes)
     while pending:
         node = pending.pop()
@@ -152,7 +151,7 @@ def _within(nodes: Iterable[ast.AST], skip: tuple[type[ast.AST], ...] = _OWN_SCO
 
 
 def _changed(nodes: Sequence[ast.AST]) -> list[str]:
-    """The names that these statements give a value to."""
+    """The names that these statements assign."""
     names = {
         node.id for node in _within(nodes) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
     }
@@ -176,9 +175,9 @@ _STOPPED = ast.Expr(_helper("stop", ast.Constant("it sets an attribute of a valu
 class _Careful(ast.NodeTransformer):
     def __init__(self) -> None:
         self._made = 0
-        self._tries: list[tuple[str, ast.Try, list[str]]] = []  # those whose bodies we are in
-        self._outer: list[set[str]] = [set()]  # names that functions set outside of themselves
-        self._functions = ["the program"]  # the functions that we are in
+        self._tries: list[tuple[str, ast.Try, list[str]]] = []  # the try statements around the current node
+        self._outer: list[set[str]] = [set()]  # outer names set by functions
+        self._functions = ["the program"]  # names of the functions around the current node
         self._added = 0
 
     def _new(self) -> str:
@@ -203,7 +202,7 @@ class _Careful(ast.NodeTransformer):
         return cast("ast.expr", self.visit(node))
 
     def _unknown(self, names: Sequence[str]) -> list[ast.stmt]:
-        """Statements after which nothing is known of these names."""
+        """Statements that make these names unknown."""
         done: list[ast.stmt] = []
         for begin in range(0, len(names), MAX_TARGETS):
             some = names[begin : begin + MAX_TARGETS]
@@ -231,7 +230,7 @@ class _Careful(ast.NodeTransformer):
         return _helper("chain", signs, ast.List(values, ast.Load()))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        """The value that decides is kept by name, and the operands stay side by side, not nested."""
+        """Keeps the deciding value in a name; the operands are not nested."""
         name = self._new()
         values = [_let(name, self._expr(value)) for value in node.values]
         tests: list[ast.expr] = [_helper("truth", value) for value in values[:-1]]
@@ -267,7 +266,7 @@ class _Careful(ast.NodeTransformer):
             return ast.Call(node.func, args.elts, [])
         if not isinstance(node.func, ast.Attribute):
             return _helper("call", self._expr(node.func), args, named)
-        # Methods cannot be got by name in the sandbox: it is asked first what is to be done.
+        # The sandbox cannot look up methods by name, so a helper decides first whether to call the method.
         owner, given, words, made = (self._new() for _ in range(4))
         asked = _helper(
             "method",
@@ -321,7 +320,7 @@ class _Careful(ast.NodeTransformer):
     # Statements
 
     def _outside(self, target: ast.expr, value: ast.expr) -> ast.expr:
-        """What a function sets outside of itself is not known after a loop over unknown things."""
+        """Outer variables set by a function become unknown after a loop over unknown items."""
         if isinstance(target, ast.Name) and target.id in self._outer[-1]:
             return _helper("kept", value, ast.Constant(shown_name(target.id)))
         return value
@@ -418,13 +417,13 @@ class _Careful(ast.NodeTransformer):
         return [_set(mark, _helper("mark")), whole]
 
     def _fails(self, mark: str, node: ast.Try, changed: Sequence[str]) -> list[ast.stmt]:
-        """Statements that go each of the ways in which what was tried may have failed."""
+        """Statements that take each way in which the body of the try may fail."""
         kinds = [_kind(handler) for handler in node.handlers]
         self._add(len(kinds) + len(changed), "try")
         way = self._new()
-        failed = self._unknown(changed)  # once, however it fails
+        failed = self._unknown(changed)  # once for all failures
         for number, kind in enumerate(kinds, 1):
-            raised = ast.Raise(ast.Call(_name(kind), [_helper("hole", ast.Constant("what went wrong"))], []))
+            raised = ast.Raise(ast.Call(_name(kind), [_helper("hole", ast.Constant("the error"))], []))
             here = ast.Compare(_name(way), [ast.Eq()], [ast.Constant(number)])
             failed.append(ast.If(here, [raised], []))
         return [_set(way, _helper("tried", _name(mark), _data(kinds))), ast.If(_name(way), failed, [])]

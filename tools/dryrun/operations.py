@@ -1,6 +1,6 @@
-"""Operators, loops, handlers and calls of an instrumented program; each handles unknown operands.
+"""Operators, loops, handlers and calls of an instrumented program. Each handles unknown operands.
 
-It is read as source and run in the sandbox after tools/dryrun/runtime.py. It must not know the host.
+This file is read as source and run in the sandbox after tools/dryrun/runtime.py.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def binary(op: str, a: Any, b: Any, said: str = "") -> Any:
 
 
 def changed(op: str, a: Any, b: Any) -> Any:
-    """The result of ``a op= b``, as in the sandbox: lists, dictionaries and sets change in place."""
+    """The result of ``a op= b``: lists, dictionaries and sets change in place."""
     if not isinstance(a, (list, dict, set)):
         return binary(op, a, b, op + "=")
     if STATE["unknowns"] and (vague(b) or STATE["loops"]):
@@ -148,7 +148,7 @@ def put(o: Any, i: Any, v: Any) -> None:
 
 
 def kept(v: Any, name: str) -> Any:
-    """The value that a function gives an outer variable: unknown inside a loop over unknown things."""
+    """The value that a function assigns to an outer variable: unknown inside a loop over unknown items."""
     return hole(name) if STATE["loops"] else v
 
 
@@ -157,7 +157,7 @@ def formatted(v: Any, conversion: str, spec: str) -> str:
         if isinstance(v, str) and MARK in v and not spec and conversion != "r":
             return v
         if deep(v) or unknown(spec):
-            return hole("what went wrong") if isinstance(v, Exception) else form("str", [v])
+            return hole("the error") if isinstance(v, Exception) else form("str", [v])
     if conversion == "r":
         v = repr(v)
     elif conversion == "s":
@@ -166,8 +166,8 @@ def formatted(v: Any, conversion: str, spec: str) -> str:
 
 
 def shaped(v: Any, spec: Any) -> Any:
-    """A value that unpacks into targets like ``spec``: None is one target, a list nested ones, "*" the
-    rest."""
+    """A value that unpacks into targets like ``spec``: None is one target, a list is nested targets, "*" is
+    the rest."""
     if spec is None:
         return v
     if vague(v):
@@ -197,7 +197,8 @@ def each_of(it: Any) -> str:
 
 
 def loop(it: Any, spec: Any, jumps: bool) -> list[Any]:
-    """For a ``for``: whether its items are unknown, the items to run it with, its depth in such loops."""
+    """For a ``for`` loop: whether its items are unknown, the items to run it with, its depth in such
+    loops."""
     depth = STATE["loops"]
     if vague(it):
         if jumps and pick("loop", show(it), ["some", "none"]):
@@ -208,8 +209,8 @@ def loop(it: Any, spec: Any, jumps: bool) -> list[Any]:
 
 
 def again(r: list[Any], test: Any, jumps: bool) -> bool:
-    """Whether a ``while`` goes on. ``r``: whether its rounds are unknown in number, and the decisions so
-    far."""
+    """Whether a ``while`` loop continues. ``r``: whether the number of its rounds is unknown, and the
+    decisions so far."""
     if r[0]:
         return False
     found = sure(test)
@@ -230,7 +231,7 @@ def begin() -> list[Any]:
 
 
 def source(it: Any, spec: Any) -> Any:
-    """The items that a comprehension iterates over; one unknown stands for unknown items."""
+    """The items that a comprehension iterates over; one unknown value represents unknown items."""
     if vague(it):
         enter("each", it)
         STATE["maybe"] = True
@@ -333,12 +334,12 @@ def builtin(f: Any, a: list[Any], k: dict[str, Any]) -> Any:
     if (f is len and not vague(x)) or ((f is isinstance or f is type or f is bool) and not unknown(x)):
         return f(*a)
     if f is str and isinstance(x, (str, Exception)):
-        return x if isinstance(x, str) else hole("what went wrong")
+        return x if isinstance(x, str) else hole("the error")
     return form(str(f).replace("<built-in function ", "").replace("<class '", "").strip("'>"), a)
 
 
 def method(name: str, o: Any, a: list[Any], k: dict[str, Any]) -> Any:
-    """The result of a method call, or GO when the method itself can safely be called."""
+    """The result of a method call, or GO if the method itself can be called."""
     if not STATE["unknowns"]:
         return GO
     if unknown(o):

@@ -1,12 +1,11 @@
 """The core of a dry run's helpers in the sandbox: functions that create and test unknown values.
 
 This file is read as source (tools/dryrun/instrument.py) and runs in the sandbox, with a prefix on each of its
-names; it must not know the host but for the two functions at the end, which the host answers. An unknown is a
-text with a mark in it. So it can leave the sandbox, be an item of any list, and stay part of a text that it
-is joined to. The mark holds a word that only this run knows, so that no data can imitate it. The result of an
-operation on an unknown is unknown. A list, dictionary or set that holds the mark "*" may hold anything, any
-number of times; a collection that is changed in a loop over unknown things becomes one.
-"""
+names. The host answers the two functions at its end. An unknown value is a text with a mark in it. So it can
+leave the sandbox, be an item of any list, and stay part of a text that it is joined to. The mark contains a
+word that only this run knows, so data cannot imitate it. The result of an operation on an unknown is unknown.
+A list, dictionary or set that contains the mark "*" may contain any items in any number; a collection changed
+in a loop over unknown items becomes one of these."""
 
 from __future__ import annotations
 
@@ -15,11 +14,11 @@ from collections.abc import Iterable
 from typing import Any
 
 BEGIN, END = "\ue000", "\ue001"
-WORD = "@@"  # that of this run stands in its place
+WORD = "@@"  # replaced by the word of this run
 MARK = BEGIN + WORD
 STATE: dict[str, Any] = {"unknowns": 0, "loops": 0, "maybe": False, "forks": 0}
-KNOWN: dict[str, bool] = {}  # what was decided of an unknown on this path
-GO: list[Any] = []  # says of a method: call it
+KNOWN: dict[str, bool] = {}  # decisions about unknowns on this path
+GO: list[Any] = []  # the result that means: call the method
 BUILTIN, CLASS, MODULE = type(len), type(int), type(math)
 TYPES = {str: 1, int: 1, float: 1, bool: 1, list: 1, dict: 1, set: 1, tuple: 1, bytes: 1, frozenset: 1}
 CHANGES = (
@@ -27,7 +26,7 @@ CHANGES = (
 )
 
 
-# ---- what is unknown
+# ---- unknown values
 
 
 def unknown(x: Any) -> bool:
@@ -111,7 +110,7 @@ def anything() -> str:
 
 
 def blur(x: Any, depth: int = 0) -> None:
-    """Make a collection, and all collections in it, hold unknown items in unknown number."""
+    """Make a collection, and all collections in it, contain an unknown number of unknown items."""
     if depth > 10 or not isinstance(x, (list, dict, set)):
         return
     for item in list(x.values()) if isinstance(x, dict) else list(x):
@@ -126,7 +125,7 @@ def blur(x: Any, depth: int = 0) -> None:
 
 
 def stop(said: str) -> None:
-    """End this path: it cannot be followed further."""
+    """End this path, because it cannot be followed further."""
     note("cut", said)
 
 
@@ -170,7 +169,7 @@ def assumed(x: Any) -> bool:
 
 
 def choose(kind: str, text: str, labels: list[str]) -> int:
-    """The number of the way this path takes; the host takes the others later."""
+    """The number of the way that this path takes. The host takes the other ways later."""
     raise NotImplementedError
 
 

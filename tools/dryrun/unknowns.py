@@ -1,8 +1,7 @@
-"""Unknowns on the host's side: found in values, shown to people, and turned into patterns.
+"""Unknown values on the host's side: finding them in values, showing them to people, and patterns of them.
 
-A pattern says which values an argument may have: JSON data that can be stored, and matched against a later
-call. Knows the marks (tools/dryrun/runtime.py) and plain data.
-"""
+A pattern describes the values that an argument may have. It is JSON data that can be stored and matched
+against a later call. The marks are made by tools/dryrun/runtime.py."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ Pattern = dict[str, Any]
 
 
 class UnknownMarks:
-    """Creates and finds the unknowns of one run; ``word`` marks them and must be secret."""
+    """Creates and finds the unknown values of one run. ``word`` marks them and must be secret."""
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -29,13 +28,13 @@ class UnknownMarks:
         self._mark = re.compile(f"{BEGIN}{word}([-*])[^:]*:([^{END}]*){END}")
 
     def new(self, text: str) -> str:
-        """A new unknown, labelled ``text``."""
+        """A new unknown value with the label ``text``."""
         self._made += 1
         text = text.replace(BEGIN, "").replace(END, "")
         return f"{BEGIN}{self.word}-h{self._made}:{text}{END}"
 
     def of_call(self, form: CallForm) -> str:
-        """The unknown result of a call that was not made."""
+        """The unknown result of a call that was not run."""
         text = str(self.shown_form(form))
         return self.new(text if len(text) <= SHOWN_CHARS else f"({form.tool} …)")
 
@@ -51,7 +50,7 @@ class UnknownMarks:
         return self._mark.fullmatch(value) if isinstance(value, str) else None
 
     def _loose(self, items: Any) -> bool:
-        """Whether there may be any number of other items too."""
+        """Whether the collection may have any number of other items, too."""
         return any((mark := self._whole(item)) is not None and mark[1] == "*" for item in items)
 
     def text(self, text: str) -> str:
@@ -77,7 +76,7 @@ class UnknownMarks:
         return CallForm(form.tool, args, tuple(map(self.shown, form.positional)))
 
     def pattern(self, value: Any) -> Pattern:
-        """The pattern of an argument: which values it may have when the program runs."""
+        """The pattern of an argument: the values that it may have when the program runs."""
         if not self.within(value):
             return {"is": value}
         if isinstance(value, str):
@@ -90,12 +89,12 @@ class UnknownMarks:
 
 
 def hidden(pattern: Pattern) -> Pattern:
-    """A pattern for a secret argument: the hash of a known value, else anything."""
+    """A pattern for a secret argument: the hash of a known value, otherwise any value."""
     return {"sha256": digest(pattern["is"])} if "is" in pattern else ANY
 
 
 def matches(pattern: Pattern, value: Any) -> bool:
-    """Whether a value fits the pattern."""
+    """Whether a value matches the pattern."""
     if "any" in pattern:
         return True
     if "is" in pattern:
@@ -115,8 +114,8 @@ def matches(pattern: Pattern, value: Any) -> bool:
 
 
 def _like(pieces: list[str], value: str) -> bool:
-    """Whether these pieces stand in the value in this order, the first at its beginning, the last at its end;
-    and nothing in between leads out of a folder."""
+    """Whether the value consists of these pieces in this order, with other text between them that does not
+    lead out of a folder: the first piece at the beginning, the last at the end."""
     first, *middle, last = pieces
     if ".." in re.split(r"[/\\]", value) and not any(".." in piece for piece in pieces):
         return False

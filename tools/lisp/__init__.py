@@ -1,1 +1,1 @@
-"""Reads Lisp text into Hy models and call forms, and prints both; it runs nothing."""
+"""Reads Lisp text into Hy models and call forms, and prints both. Nothing is run here."""

@@ -1,8 +1,5 @@
-"""Reads forms as data: what policy files, ``config.hy`` and scopes have in common. Each complaint names file,
-line and column, and shows a caret. Nothing is evaluated.
-
-Must not know what any form means.
-"""
+"""Reads forms as data, for policy files, ``config.hy`` and scopes. Each error names file, line and column,
+and shows a caret. Nothing is evaluated."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ FILE_LIMITS = ReaderLimits(max_chars=1_000_000, max_depth=50, max_forms=100_000,
 
 
 def read_forms(text: str, source: SourceText) -> Sequence[Any]:
-    """The forms of a file's text; complaints quote ``source``. Raises UsageError."""
+    """The forms of a file's text; errors quote ``source``. Raises UsageError."""
     try:
         return read_all(text, FILE_LIMITS)
     except ReadError as error:
@@ -39,31 +36,32 @@ class Fields:
         return Place(self.source, node.start_line or 1, node.start_column or 1)
 
     def fault(self, node: Any, message: str) -> UsageError:
-        """The error of a mistake at this form, to be raised."""
+        """The error for a mistake at this form, to be raised by the caller."""
         return UsageError(self.place(node).complaint(message))
 
     def unknown(self, node: Any, what: str, word: str, known: Collection[str], mark: str = "") -> UsageError:
-        """The error of a word that is not ``known``: it names the nearest, or all of them, with ``mark``."""
+        """The error for a word that is not ``known``. It names the nearest known word, or all of them,
+        prefixed with ``mark``."""
         return self.fault(node, f"{what}.{did_you_mean(word, known, 'There are', mark)}")
 
     def head(self, form: Any, known: Collection[str], noun: str, example: str) -> str:
-        """The first word of a form, which is one of ``known``."""
+        """The first word of a form, which must be one of ``known``."""
         if not isinstance(form, m.Expression) or not form:
-            raise self.fault(form, f"{show(form)} is no {noun}; {example}.")
+            raise self.fault(form, f"{show(form)} is not a {noun}. Example: {example}")
         head = str(form[0]) if isinstance(form[0], m.Symbol) else ""
         if head not in known:
             raise self.unknown(form[0], f"There is no {noun} {show(form[0])}", head, known)
         return head
 
     def text(self, node: Any, what: str = "") -> str:
-        """A text that is not blank; ``what`` names it in the complaint."""
+        """A text that is not blank; ``what`` names it in the error."""
         if not isinstance(node, m.String) or isinstance(node, m.FString):
-            needed = f'{what} is a text, written "x"; not' if what else "A text in quotes is needed, not"
+            needed = f'{what} must be a text, written "x", not' if what else "A text in quotes is needed, not"
             raise self.fault(node, f"{needed} {show(node)}.")
         return str(node)
 
     def word(self, node: Any, known: Collection[str], where: str) -> str:
-        """A word out of a closed set, written :word or word."""
+        """A word from a closed set, written :word or word."""
         name = str(node.name) if isinstance(node, m.Keyword) else str(node)
         if not isinstance(node, (m.Keyword, m.Symbol, m.String)) or name not in known:
             raise self.unknown(node, f"{where} has no {show(node)}", name, known, ":")
@@ -72,8 +70,8 @@ class Fields:
     def pairs(
         self, form: Any, known: Collection[str], start: int = 1, *, words: bool = False
     ) -> Iterator[tuple[str, Any]]:
-        """Each keyword of a form from ``start`` on, once and of those ``known``, with its value: no keyword,
-        unless values are ``words``."""
+        """The keywords of a form from index ``start``, with their values. Each must be ``known`` and given
+        once. A value must not be a keyword, unless values are ``words``."""
         seen = set()
         rest = iter(form[start:])
         for key in rest:
@@ -83,7 +81,7 @@ class Fields:
             if name not in known:
                 raise self.unknown(key, f"({form[0]} …) has no :{name}", name, known, ":")
             if name in seen:
-                raise self.fault(key, f":{name} stands twice.")
+                raise self.fault(key, f":{name} is given twice.")
             seen.add(name)
             if (value := next(rest, None)) is None or (isinstance(value, m.Keyword) and not words):
                 raise self.fault(key, f":{name} has no value.")

@@ -1,9 +1,7 @@
-"""Call forms: a tool call as data, and the three texts that it is read from and printed as.
+"""Call forms: a tool call as data, and its three text formats.
 
 ``(grep-search :pattern "TODO" :path "src")`` is the canonical text; a plist and JSON are other spellings of
-the same CallForm. tools/lisp/reader.py parses the text; this file neither looks a tool up nor evaluates
-anything. It must not know the tool table, the door or a model.
-"""
+the same CallForm. tools/lisp/reader.py parses the text. Nothing is looked up or evaluated here."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ class CallForm:
     positional: tuple[Value, ...] = ()
 
     def __str__(self) -> str:
-        """The form as it was written: named arguments in their own order, after the positional ones."""
+        """The form as written: positional arguments, then named arguments in their original order."""
         names = list(self.args)
         return self.canonical if names == sorted(names) else _print(self, names)
 
@@ -55,8 +53,8 @@ class CallForm:
 
     @cached_property
     def identity(self) -> str:
-        """Text that is equal for equal calls only: the canonical text, or typed JSON where that is ambiguous
-        (a program that is printed differently than it was written, a name that no form can have)."""
+        """A text that is equal only for equal calls: the canonical text, or typed JSON if that is ambiguous
+        (a program printed differently than it was written, or a name that a form cannot have)."""
         values = (*self.args.values(), *self.positional)
         if _HEAD(self.tool) and all(map(_KEYWORD, self.args)) and all(map(_stands_as_written, values)):
             return canonical(self)
@@ -88,13 +86,14 @@ def _print(form: CallForm, names: Sequence[str]) -> str:
     return f"(:tool {print_string(form.tool)} :args ({' '.join(items)}))"
 
 
-# The names that can be written as the head of a form and as a keyword; a call with any other is a plist.
+# Names that can be written as the head of a form and as a keyword. A call with any other name is printed as a
+# plist.
 _HEAD = re.compile(r"[^\W\d_][\w/+*!?<>=$%&@^|-]*(?:\.[^\W\d_][\w/+*!?<>=$%&@^|-]*)*\Z").match
 _KEYWORD = re.compile(r"[\w/+*!?<>=$%&@^|-]+\Z").match
 
 
 def _stands_as_written(value: Value, depth: int = 0) -> bool:
-    """Whether no program in a value is printed otherwise than it was written."""
+    """Whether every program in a value is printed as it was written."""
     if isinstance(value, Code):
         return _print_code(str(value)) == value == value.strip()
     inner = _items(value)
@@ -102,14 +101,14 @@ def _stands_as_written(value: Value, depth: int = 0) -> bool:
 
 
 def _items(value: Value) -> Collection[Value]:
-    """What a value holds, the keys of a dictionary aside."""
+    """The items of a value; for a dictionary, its values without the keys."""
     if isinstance(value, Mapping):
         return value.values()
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def _typed(value: Value, depth: int = 0) -> Any:
-    """A value as JSON that tells a program from a text, and one key from another."""
+    """A value as JSON in which a program differs from a text, and different keys stay different."""
     if isinstance(value, str):
         return {"code" if isinstance(value, Code) else "text": str(value)}
     if depth > MAX_DEPTH or not isinstance(value, (Mapping, list, tuple)):
@@ -123,12 +122,12 @@ def plist(form: CallForm) -> str:
     args."""
     args = " ".join(f":{name} {print_value(value)}" for name, value in form.args.items())
     if form.positional:
-        raise InvalidCallError(f"{canonical(form)} has arguments without names; a plist needs each name.")
+        raise InvalidCallError(f"{canonical(form)} has arguments without names; a plist needs all names.")
     return f"(:target :tool :action :call :tool {print_value(form.tool)} :args ({args}))"
 
 
 def to_json(form: CallForm) -> dict[str, Any]:
-    """The call as ``{"tool", "args"}``, with ``positional`` only where there are positional arguments."""
+    """The call as ``{"tool", "args"}``, plus ``positional`` if there are positional arguments."""
     data: dict[str, Any] = {"tool": form.tool, "args": dict(form.args)}
     if form.positional:
         data["positional"] = list(form.positional)
@@ -136,7 +135,7 @@ def to_json(form: CallForm) -> dict[str, Any]:
 
 
 def too_deep(value: Value) -> bool:
-    """Whether data is nested deeper than MAX_DEPTH, found without recursion."""
+    """Whether data is nested deeper than MAX_DEPTH. Does not recurse."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
         inner: list[Value] = []
@@ -155,7 +154,7 @@ def too_deep(value: Value) -> bool:
 
 
 def from_model(model: Any) -> CallForm:
-    """The CallForm of a model that the reader made of a call form or a plist. Raises InvalidCallError."""
+    """The CallForm of a call form or plist, given as the reader's model. Raises InvalidCallError."""
     if not isinstance(model, m.Expression):
         raise InvalidCallError(f'A call is a form such as (echo :text "hi"); this is {show(model)}.')
     if not model:
@@ -181,7 +180,7 @@ def head_name(head: Any) -> str | None:
 
 
 def is_plist_call(model: Any) -> bool:
-    """Whether a form is a plist with the key ``:tool``, in any case and at any place."""
+    """Whether a form is a plist with the key ``:tool``, in upper or lower case and at any position."""
     if not isinstance(model, m.Expression) or not model or not isinstance(model[0], m.Keyword):
         return False
     return any(isinstance(item, m.Keyword) and kebab(item.name) == "tool" for item in list(model)[::2])
@@ -189,24 +188,27 @@ def is_plist_call(model: Any) -> bool:
 
 def _from_plist(model: Any) -> CallForm:
     if len(model) % 2:
-        raise InvalidCallError("A plist is made of pairs; this one has a key without a value.")
+        raise InvalidCallError("A plist consists of pairs; this one has a key without a value.")
     pairs: dict[str, Any] = {}
     for key, value in zip(model[::2], model[1::2], strict=True):
         if not isinstance(key, m.Keyword):
-            raise InvalidCallError(f"In a plist every second item is a keyword; here is {show(key)}.")
+            raise InvalidCallError(
+                f"In a plist every first item of a pair must be a keyword, not {show(key)}."
+            )
         if (name := kebab(key.name)) in pairs:
-            raise InvalidCallError(f":{name} stands twice in the plist.")
+            raise InvalidCallError(f":{name} is given twice in the plist.")
         pairs[name] = value
     if "tool" not in pairs:
         raise InvalidCallError('A plist call names its tool: (:tool "echo" :args (:text "hi")).')
-    # The envelope is fixed; anything else in it (:approved, :user, :depth, …) is no argument and no order.
+    # The envelope is fixed. Any other key in it (:approved, :user, :depth, …) is an error, not an argument or
+    # an order.
     for name, wanted in (("target", "tool"), ("action", "call"), ("type", "request")):
         if name in pairs and kebab(str(_name_of(pairs[name]))) != wanted:
-            raise InvalidCallError(f":{name} {show(pairs[name])} is not a tool call; it would be :{wanted}.")
+            raise InvalidCallError(f":{name} {show(pairs[name])} is not a tool call; write :{wanted}.")
     known = {"target", "action", "type", "tool", "args"}
     if strange := sorted(set(pairs) - known):
         raise InvalidCallError(
-            f"A plist call has :target :action :tool :args; :{strange[0]} has no meaning there."
+            f"A plist call has only :target :action :tool :args; :{strange[0]} is not allowed there."
         )
     tool = kebab(str(_name_of(pairs["tool"])))
     inner = pairs.get("args", m.Symbol("None"))
@@ -215,12 +217,12 @@ def _from_plist(model: Any) -> CallForm:
     if isinstance(inner, m.Expression) and len(inner) == 2 and inner[0] == m.Symbol("quote"):
         inner = inner[1]
     if isinstance(inner, m.Expression) and len(inner) == 1 and isinstance(inner[0], m.Expression):
-        inner = inner[0]  # ((:x 1)): the ancestor's models wrapped their arguments once more
+        inner = inner[0]  # ((:x 1)): some models wrap their arguments once more
     if isinstance(inner, m.Dict):
         return CallForm(tool, _by_name(to_value(inner), ":args"))
     if not isinstance(inner, m.Expression):
         raise InvalidCallError(
-            f":args holds the arguments in parentheses, (:name value …); here is {show(inner)}."
+            f":args must be the arguments in parentheses, (:name value …), not {show(inner)}."
         )
     args, positional = _arguments(list(inner), ":args")
     return CallForm(tool, args, tuple(positional))
@@ -240,7 +242,7 @@ def _arguments(items: Sequence[Any], where: str) -> tuple[dict[str, Value], list
             raise InvalidCallError(f"In {where} the argument :{item.name} has no value.")
         name = kebab(item.name)
         if name in args:
-            raise InvalidCallError(f"In {where} the argument :{name} stands twice.")
+            raise InvalidCallError(f"In {where} the argument :{name} is given twice.")
         args[name] = to_value(items[index + 1])
         index += 2
     return args, positional
@@ -251,7 +253,7 @@ def _by_name(data: Mapping[Any, Value], where: str) -> dict[str, Value]:
     args: dict[str, Value] = {}
     for key, value in data.items():
         if (name := kebab(str(key))) in args:
-            raise InvalidCallError(f"In {where} the argument :{name} stands twice.")
+            raise InvalidCallError(f"In {where} the argument :{name} is given twice.")
         args[name] = value
     return args
 
@@ -261,11 +263,12 @@ def _name_of(model: Any) -> str:
         return str(model.name)
     if isinstance(model, (m.Symbol, m.String)):
         return str(model)
-    raise InvalidCallError(f"A name is expected where {show(model)} stands.")
+    raise InvalidCallError(f"A name is expected instead of {show(model)}.")
 
 
 def halved(value: Any) -> bool:
-    """Whether a text inside a value cannot be written to any file or socket."""
+    """Whether a text inside a value contains an unpaired surrogate: it cannot be written to a file or
+    socket."""
     if isinstance(value, str):
         return not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value)
     if isinstance(value, Mapping):
@@ -274,12 +277,12 @@ def halved(value: Any) -> bool:
 
 
 def from_json(data: Any) -> CallForm:
-    """The CallForm of ``{"tool", "args"}`` or OpenAI's ``{"name", "arguments"}``; or InvalidCallError."""
+    """The CallForm of ``{"tool", "args"}`` or OpenAI's ``{"name", "arguments"}``. Raises InvalidCallError."""
     if not isinstance(data, Mapping):
-        raise InvalidCallError('A call in JSON is an object: {"tool": "echo", "args": {"text": "hi"}}.')
+        raise InvalidCallError('A call in JSON must be an object: {"tool": "echo", "args": {"text": "hi"}}.')
     tool = data.get("tool", data.get("name"))
     if not isinstance(tool, str):
-        raise InvalidCallError('A call in JSON names its tool: {"tool": "echo", "args": {…}}.')
+        raise InvalidCallError('A call in JSON must name its tool: {"tool": "echo", "args": {…}}.')
     args = data.get("args", data.get("arguments", {}))
     try:
         args = json.loads(args or "{}") if isinstance(args, str) else args
@@ -288,11 +291,11 @@ def from_json(data: Any) -> CallForm:
         raise InvalidCallError(f"The arguments of {tool} are not JSON: {error}.") from None
     except RecursionError:
         raise InvalidCallError(f"The arguments of {tool} are nested too deeply.") from None
-    if half:  # it could be written down nowhere
-        raise InvalidCallError("A call holds half a character (a lone surrogate).")
+    if half:  # it could not be recorded
+        raise InvalidCallError("A call contains an invalid character (an unpaired surrogate).")
     if not isinstance(args, Mapping):
-        raise InvalidCallError(f"The arguments of {tool} are an object with a name for each value.")
+        raise InvalidCallError(f"The arguments of {tool} must be an object with a name for each value.")
     positional = data.get("positional", ())
     if not isinstance(positional, Sequence) or isinstance(positional, str):
-        raise InvalidCallError(f"The positional arguments of {tool} are a list.")
+        raise InvalidCallError(f"The positional arguments of {tool} must be a list.")
     return CallForm(kebab(tool), _by_name(args, f"({tool} …)"), tuple(positional))

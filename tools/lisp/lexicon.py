@@ -1,6 +1,6 @@
 """The reader's lexical tables: token patterns, brackets and prefixes, and escapes.
 
-Knows Hy's syntax; it must not know what a form means. Under re.ASCII ``\\s`` is exactly Hy's white space.
+With re.ASCII, ``\\s`` is exactly Hy's white space.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any, Final
 from hy.models import Dict, Expression, FComponent, FString, List, Object, Set, Tuple
 
 SPACE = " \t\n\r\f\v"
-_NAME = r"""[^\s()\[\]{};"'`~]"""  # what may stand in a symbol or a keyword
-_PLAIN = r"[\w!#$%&*+,\-/:<=>?@\\^|]"  # the part of it that needs no second look
-_STOP = r"""(?=[\s()\[\]{};'`~]|\Z)"""  # no '"': that would make the atom the prefix of a string
+_NAME = r"""[^\s()\[\]{};"'`~]"""  # a character of a symbol or keyword
+_PLAIN = r"[\w!#$%&*+,\-/:<=>?@\\^|]"  # the characters that need no further check
+_STOP = r"""(?=[\s()\[\]{};'`~]|\Z)"""  # not '"': it would make the atom a string prefix
 
 SYMBOL, KEYWORD, STRING, OPEN, CLOSE, INTEGER, OTHER = range(1, 8)
-# Each group is a whole token. A symbol that begins like a number (sign, dot, Inf, NaN, j) is left to OTHER.
+# Each group is a whole token. OTHER handles symbols that begin like a number (sign, dot, Inf, NaN, j).
 TOKEN = re.compile(
     rf"""(?:\s++|;[^\n]*+)*+(?:
       ((?![jJIN])[A-Za-z_*/<>=!?$%&@^|]{_PLAIN}*+{_STOP})
@@ -33,14 +33,14 @@ TOKEN = re.compile(
 ).match
 BLANK = re.compile(r"\s*+", re.ASCII).match
 ATOM = re.compile(f"{_NAME}*+", re.ASCII).match
-# \d without re.ASCII: Python reads the digits of any script.
+# \d without re.ASCII, because Python reads the digits of any script.
 NUMBERISH = re.compile(r"[+\-._,]*(?:\d|Inf|NaN|[jJ][_,]*\Z)").match
 FIELD_TAIL = re.compile(r"\s*+(?:!([rsa]))?+\s*+([:}]?)", re.ASCII).match
 BRACKET = re.compile(r"#\[([^\[\]\n\r]*+)\[\r?\n?").match
 JSON = JSONDecoder(strict=False).raw_decode
 SURROGATE = re.compile("[\ud800-\udfff]").search
 
-# Python's escapes, without those for half a surrogate pair and octals above \377 (Python warns of those).
+# Python's escapes, without the ones for unpaired surrogates and octals above \377 (Python warns of these).
 _BYTE_ESCAPE = r"""[\n\r\\'"abfnrtv]|[0-3][0-7]{2}|[0-7]{1,2}(?![0-7])|x[0-9a-fA-F]{2}"""
 _ESCAPE = (
     _BYTE_ESCAPE + r"|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|N\{[-A-Za-z0-9 ]+\}"
@@ -49,14 +49,16 @@ _ESCAPE = (
 TEXT = re.compile(rf'(?:[^"\\]++|\\(?:{_ESCAPE}))*+').match
 BYTES = re.compile(rf'(?:[^"\\]++|\\(?:{_BYTE_ESCAPE}))*+').match
 RAW = re.compile(r'(?:[^"\\]++|\\.?)*+', re.DOTALL).match
-# Hy takes the N{ of \\N{ for a name although its backslash is escaped: refused, as the meaning would differ.
+# Hy reads the N{ of \\N{ as a name although its backslash is escaped. It is refused, because the meaning
+# would differ.
 F_TEXT = re.compile(rf'(?:[^"\\{{}}]++|\{{\{{|\}}\}}|\\(?!\\N\{{)(?:{_ESCAPE}))*+').match
 SPEC_TEXT = re.compile(r'[^"\\{}]*+').match
 BODIES: Final = {"": TEXT, "b": BYTES, "r": RAW, "rb": RAW, "br": RAW}
 
 FORMS, TAIL, LITERAL, SPEC = range(4)  # what a frame expects next
 F_OPENER, FIELD_OPENER = 'f"', "{ of an f-string"
-# opener -> model (of a prefix: the name of its head), closer, number of forms if fixed, what it expects first
+# opener -> model (for a prefix: the name of its head), closer, number of forms if fixed, what it expects
+# first
 SHAPES: Final[dict[str, tuple[Any, str, int, int]]] = {
     "(": (Expression, ")", 0, FORMS),
     "[": (List, "]", 0, FORMS),
@@ -77,7 +79,7 @@ SHAPES: Final[dict[str, tuple[Any, str, int, int]]] = {
 
 
 class OpenForm:
-    """A form whose end has not been read yet: what closes it, its items so far, and what it expects next."""
+    """A form whose end has not been read yet: its closer, its items so far, and what it expects next."""
 
     __slots__ = (
         "closer", "column", "conversion", "expect", "expression", "items", "line",
@@ -91,14 +93,15 @@ class OpenForm:
         self.line = line
         self.column = column
         self.items: list[Object] = []
-        self.mark = offset + 1  # in an f-string: where the field's text or the literal text begins
+        self.mark = offset + 1  # in an f-string: start of the field's text or of the literal text
         self.conversion: str | None = None
         self.expression = ""
 
 
 def form_after(stack: Sequence[OpenForm]) -> tuple[int, int] | None:
-    """How many of the frames were open where the form began that is likely to be the next one, and how many
-    lines below the outermost open form that is: no further to the right. None if there is no such form."""
+    """Finds the form that is probably the next one: it begins on a later line than the outermost open form,
+    and no further to the right. Returns how many frames were open where it begins, and how many lines below
+    it is; None if no form is found."""
     outer = stack[0]
     for depth, frame in enumerate(stack, 1):
         found = [_place(item) for item in frame.items if isinstance(item, Expression)]

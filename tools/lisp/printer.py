@@ -1,7 +1,4 @@
-"""Hy models to plain data, and models and data to Lisp text that reads back as equal values.
-
-Must not know calls or tools.
-"""
+"""Hy models to plain data, and models and data to Lisp text that reads back as equal values."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import hy.models as m
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.text import escape
 
-Value: TypeAlias = Any  # JSON data, or Code where an argument holds an expression
+Value: TypeAlias = Any  # JSON data, or Code for an expression
 
 CONSTANTS: dict[str, Value] = {
     **dict.fromkeys(("nil", "NIL", "none", "null", "None"), None),
@@ -25,15 +22,15 @@ CONSTANTS: dict[str, Value] = {
 
 
 class Code(str):
-    """An argument that is an expression, as its canonical text. ``data`` is the list of a quoted form or
+    """An argument that is an expression, as its canonical text. ``data`` is the list in a quoted form or
     ``(list …)``, for tools that take plain data; otherwise None."""
 
     data: list[Any] | None = None
 
 
 class FormData(dict[str, str]):
-    """A form as the value of a call: ``{"$form": "(f x)"}`` in JSON, which nothing reads back as a form, and
-    ``'(f x)`` in Lisp, which ``form_data`` does."""
+    """A form as the value of a call: ``{"$form": "(f x)"}`` in JSON, which is never read back as a form, and
+    ``'(f x)`` in Lisp, which ``form_data`` reads back."""
 
     def __init__(self, text: str) -> None:
         super().__init__({"$form": text})
@@ -43,7 +40,7 @@ class FormData(dict[str, str]):
 
 
 def form_data(value: Value) -> Value:
-    """The value of a call as it was before it was printed: a quoted form is FormData."""
+    """The value of a call as it was before printing: a quoted form becomes FormData."""
     if isinstance(value, Code):
         return FormData(value[1:]) if value.startswith("'") else value
     if isinstance(value, Mapping):
@@ -52,15 +49,15 @@ def form_data(value: Value) -> Value:
 
 
 def forms_as_code(model: Any) -> Any:
-    """A model of data in which each quoted form is one symbol: ``to_value`` makes Code of it, also of a name,
-    or of a dictionary that has a key without a value."""
+    """A model of data in which each quoted form is one symbol, so that ``to_value`` makes Code of it. This
+    also works for a name, and for a dictionary that has a key without a value."""
     if isinstance(model, m.Expression) and len(model) == 2 and model[0] == m.Symbol("quote"):
         return m.Symbol(show(model), from_parser=True)
     return type(model)(map(forms_as_code, model)) if type(model) in (m.List, m.Dict) else model
 
 
 def contains_form(value: Value) -> bool:
-    """Whether a value is or contains FormData, or the Code that it reads back as."""
+    """Whether a value is or contains FormData, or the Code that FormData is read back as."""
     if isinstance(value, (Code, FormData)):
         return True
     items = [*value.values()] if isinstance(value, Mapping) else value
@@ -78,24 +75,24 @@ def code_in(value: Value) -> Code | None:
 
 
 class DisplayText(Code):
-    """Text shown to people in place of a value in a form; it is printed as it is and never read back."""
+    """Text shown to people instead of a value in a form. It is printed unchanged and never read back."""
 
 
-# A call of texts and whole numbers, as most are: it is read as a program whatever its names are.
+# A call with only texts and whole numbers, as most are: it reads back as a program with any names.
 _SIMPLE_CALL: Final = re.compile(r'\([a-z][a-z0-9-]*(?: :[a-z][a-z0-9-]* (?:"[^"\\]*"|-?[0-9]{1,18}))*\)')
 _SIMPLE_LENGTH: Final = 10_000
 
 
 def _print_code(text: str) -> str:
     if len(text) < _SIMPLE_LENGTH and text.isprintable() and _SIMPLE_CALL.fullmatch(text):
-        return text  # to read it would cost fifty times as much, and a transcript prints each call
+        return text  # reading it would cost fifty times as much, and a transcript prints each call
     return _print_read(text)
 
 
 @lru_cache(64)
 def _print_read(text: str) -> str:
-    """A program as it stands in a form: bare where it is read as one argument that is a program, which a
-    comment at its end must not swallow the rest of; else the text that it is, in quotes."""
+    """A program as printed inside a form: bare if it reads back as one argument that is a program (a comment
+    at its end must not swallow the rest of the form), otherwise as a text in quotes."""
     from quoth.tools.lisp.reader import ReadError, read_one
 
     for bare in (text, f"{text}\n"):
@@ -110,23 +107,25 @@ def _print_read(text: str) -> str:
     return print_string(text)
 
 
-# Of one dictionary or set. Python finds a key's place by its hash, and it is easy to make up numbers, and
-# tuples of them, that have the same one: twenty thousand such keys keep a process busy for a minute.
+# Maximum number of hard keys in one dictionary or set. Python finds keys by their hash, and it is easy to
+# construct numbers, and tuples of them, with equal hashes: twenty thousand such keys keep a process busy for
+# a minute.
 MAX_HARD_KEYS = 1000
 HARD_KEYS = (
-    f"A dictionary or set has at most {MAX_HARD_KEYS} keys that are large numbers, fractions or tuples;"
-    " make them texts."
+    f"A dictionary or set can have at most {MAX_HARD_KEYS} keys that are large numbers, fractions or"
+    " tuples; make them texts."
 )
 MAX_EASY_KEY = 2**32
-MAX_DEPTH = 100  # of nested data in one argument; more has no honest use and could exhaust the stack
+MAX_DEPTH = 100  # of nested data in one argument; more is not needed and could exhaust the stack
 
 
-_SHORT = 2**63  # Python prints such a number at once
+_SHORT = 2**63  # Python prints smaller numbers at once
 
 
 def print_value(value: Value, depth: int = 0) -> str:
-    """A value as Lisp text that reads back equal; nesting that no call may have is cut to an ellipsis."""
-    if type(value) is str:  # most are, and each event of a transcript is printed so
+    """A value as Lisp text that reads back equal. Nesting deeper than a call may have is replaced by an
+    ellipsis."""
+    if type(value) is str:  # the most frequent type; every event of a transcript is printed here
         return print_string(value)
     if type(value) is int and -_SHORT < value < _SHORT:
         return str(value)
@@ -144,7 +143,7 @@ def print_value(value: Value, depth: int = 0) -> str:
     if isinstance(value, str):
         return print_string(value)
     if isinstance(value, int):
-        # Python refuses to print thousands of digits in decimal, and a form must always have a text.
+        # Python refuses to print thousands of decimal digits, but a form must always have a text.
         return str(int(value)) if value.bit_length() < 10_000 else hex(value)
     if isinstance(value, float):
         text = repr(float(value))
@@ -169,8 +168,11 @@ def print_string(text: str) -> str:
     """A double-quoted Lisp string; control characters and lone surrogates are escaped."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
-    escaped = str(text)  # which may be a model of Hy
-    for char, written in _ESCAPES.items():  # the backslash first; on a long text far faster than a table
+    escaped = str(text)  # the argument may be a Hy model
+    for (
+        char,
+        written,
+    ) in _ESCAPES.items():  # the backslash first; on long texts this is much faster than a table
         escaped = escaped.replace(char, written)
     if escaped.isprintable():
         return f'"{escaped}"'
@@ -197,7 +199,7 @@ def to_value(model: Any) -> Value:
         return float(model)
     if isinstance(model, m.Dict):
         if len(model) % 2:
-            raise InvalidCallError(f"{show(model)} is no dictionary: it has a key without a value.")
+            raise InvalidCallError(f"{show(model)} is not a dictionary: it has a key without a value.")
         return _dictionary(model)
     if type(model) in (m.List, m.Tuple):
         return [to_value(item) for item in model]
@@ -216,7 +218,7 @@ def _code(model: Any, data: list[Any]) -> Code:
 
 
 def _quoted(model: Any) -> Value:
-    """``'(1 2)`` is a list and ``'name`` a text, as Common Lisp writes data."""
+    """The data in a quoted form, as in Common Lisp: ``'(1 2)`` is a list, ``'name`` is a text."""
     if isinstance(model, m.Expression):
         return [_quoted(item) for item in model]
     value = to_value(model)
@@ -243,12 +245,12 @@ def _key(model: Any) -> Any:
 
 
 def is_hard_key(key: Any) -> bool:
-    """Whether hash collisions can be made up for a dictionary key of this kind (see MAX_HARD_KEYS)."""
+    """Whether hash collisions can be constructed for a dictionary key of this type (see MAX_HARD_KEYS)."""
     return isinstance(key, (float, tuple)) or (isinstance(key, int) and abs(key) >= MAX_EASY_KEY)
 
 
 def show(model: Any) -> str:
-    """A model as Lisp text, without Hy's leading quote. It recurses: the reader bounds the depth."""
+    """A model as Lisp text, without Hy's leading quote. It recurses; the reader bounds the depth."""
     if isinstance(model, m.Keyword):
         return f":{model.name}"
     if isinstance(model, m.Symbol):
@@ -297,7 +299,7 @@ def _fpart(part: Any) -> str:
 
 
 def pretty(model: Any, width: int = 100, indent: int = 0) -> str:
-    """A model as Lisp text, on indented lines where it is wider than ``width`` columns."""
+    """A model as Lisp text; forms wider than ``width`` columns are split into indented lines."""
     line = show(model)
     if len(line) + indent <= width or not isinstance(model, m.Sequence) or isinstance(model, m.FString):
         return line

@@ -1,7 +1,4 @@
-"""Syntax errors: line and column of an offset, and the error that the reader raises.
-
-Knows text and positions; it must not know any syntax.
-"""
+"""Syntax errors: the line and column of an offset, and the error that the reader raises."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ from dataclasses import dataclass
 from quoth.tools.errors import QuothError
 from quoth.tools.text import printable
 
-_KEPT = 200  # characters an error keeps on each side of its column: a line may be megabytes long
+_KEPT = 200  # characters kept on each side of the column, because a line can have megabytes
 _WINDOW = 80  # characters of a long line that caret() shows
 
 
 class LineIndex:
-    """Converts an offset of ``text`` to (line, column), both from 1; only a line feed ends a line. ``line``
-    and ``column`` are those of ``text[0]``. It counts from the last offset: ascending ones take linear
-    time."""
+    """Converts an offset in ``text`` to (line, column), both from 1. Only a line feed ends a line. ``line``
+    and ``column`` are the position of ``text[0]``. It counts from the last offset, so ascending offsets take
+    linear time in total."""
 
     __slots__ = ("first", "line", "offset", "start", "text")
 
@@ -26,7 +23,7 @@ class LineIndex:
         self.text = text
         self.offset = 0
         self.line = line
-        self.start = self.first = 1 - column  # where the line of ``offset`` begins; before the text, below 0
+        self.start = self.first = 1 - column  # start of the line of ``offset``; negative if before the text
 
     def at(self, offset: int) -> tuple[int, int]:
         if offset > self.offset:
@@ -42,8 +39,9 @@ class LineIndex:
 
 @dataclass(eq=False)
 class ReadError(QuothError):
-    """A syntax error, its position, and a ``hint`` at what would be right. ``incomplete``: the text ended
-    inside a form. ``source_line`` may lack its first ``cut`` characters; ``offset`` is that in the text."""
+    """A syntax error with its position and a ``hint`` how to fix it. ``incomplete`` means that the text ended
+    inside a form. ``source_line`` may lack its first ``cut`` characters; ``offset`` is the offset in the
+    text."""
 
     message: str
     line: int = 1
@@ -59,11 +57,11 @@ class ReadError(QuothError):
         return f"line {self.line}, column {self.column}: {self.message}{hint}"
 
     def caret(self) -> str:
-        """The source line (only 80 characters of a longer one), and below it a caret under the column."""
+        """The source line (at most 80 characters of it), and below it a caret under the column."""
         at = self.column - 1 - self.cut
         start = max(0, at - _WINDOW // 2) if len(self.source_line) > _WINDOW else 0
         stop = start + _WINDOW
-        # The line may be a model's: its control characters must not reach a terminal.
+        # A model may have written the line: its control characters must not reach a terminal.
         shown = printable(self.source_line[start:stop], "\t")
         pad = "".join(c if c == "\t" else " " * _width(c) for c in shown[: at - start])
         left = "…" if start or self.cut else ""

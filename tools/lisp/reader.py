@@ -1,6 +1,7 @@
-"""Lisp text to Hy models with positions: a parser of a subset of Hy, in linear time and within limits.
+"""Reads Lisp text into Hy models with positions: a parser for a subset of Hy, with linear time and fixed
+limits.
 
-It gives the same models as ``hy.read_many`` or refuses. It must not run anything, nor know tools or doors.
+It returns the same models as ``hy.read_many`` or raises an error. It never runs anything.
 """
 
 from __future__ import annotations
@@ -55,9 +56,9 @@ from quoth.tools.text import excerpt, short
 class ReaderLimits(NamedTuple):
     max_chars: int = 5_000_000
     max_depth: int = 200
-    max_forms: int = 100_000  # every node counts, not only those at the top
+    max_forms: int = 100_000  # every node counts, not only the top-level forms
     max_digits: int = 1000
-    booleans: bool = False  # read #t and #f, which are no Hy, as True and False
+    booleans: bool = False  # read #t and #f, which Hy does not have, as True and False
 
 
 DEFAULT: Final = ReaderLimits()
@@ -69,7 +70,7 @@ def read_all(text: str, limits: ReaderLimits = DEFAULT) -> list[Object]:
 
 
 def read_one(text: str, limits: ReaderLimits = DEFAULT) -> Object:
-    """The only form of ``text``. Raises ReadError, also where there is none or more than one."""
+    """The only form of ``text``. Raises ReadError, also if there is none or more than one."""
     reader = _whole(text, limits)
     forms, stop = reader.read(0, one=True)
     if not forms:
@@ -85,8 +86,8 @@ def read_one(text: str, limits: ReaderLimits = DEFAULT) -> Object:
 def read_prefix(
     text: str, start: int, limits: ReaderLimits = DEFAULT, lines: LineIndex | None = None
 ) -> tuple[Object, int]:
-    """The form that begins at ``text[start]``, and the offset just past it. ``max_chars`` limits the form,
-    not the text. Pass the same ``lines`` to read many forms of one text in linear time. Raises ReadError."""
+    """The form that begins at ``text[start]``, and the offset after it. ``max_chars`` limits the form, not
+    the text. Pass the same ``lines`` to read many forms of one text in linear time. Raises ReadError."""
     end = min(len(text), start + limits.max_chars + 1)
     reader = _FormReader(text, limits, LineIndex(text) if lines is None else lines, end)
     if not 0 <= start < len(text) or text[start] in SPACE + ";":
@@ -118,12 +119,12 @@ class _FormReader(Strings):
     def __init__(self, text: str, limits: ReaderLimits, lines: LineIndex, end: int) -> None:
         super().__init__(text, lines, end)
         self.limits = limits
-        # Beyond Python's own limit int() fails, and Hy would go on to read a float.
+        # Beyond Python's own limit int() fails, and Hy would read the digits as a float.
         self.max_digits = min(limits.max_digits, sys.get_int_max_str_digits() or limits.max_digits)
 
     def read(self, pos: int, one: bool = False) -> tuple[list[Object], int]:
-        """The forms from ``pos`` on (only the first, if ``one``) and the offset behind them. Positions are
-        set through private fields: the public setters cost more than the reading."""
+        """The forms from ``pos`` (only the first, if ``one``) and the offset after them. Positions are set
+        through private fields, because the public setters cost more than the reading itself."""
         text, end, stack = self.text, self.end, self.stack
         frame = root = OpenForm("(", pos, 1, 1)
         stack[:] = [root]
@@ -132,7 +133,7 @@ class _FormReader(Strings):
         line_start, next_break = pos - column + 1, self._break(pos)
         form: Any
         while True:
-            if frame.expect:  # inside an f-string: no tokens, but literal text and the ends of fields
+            if frame.expect:  # inside an f-string: literal text and the ends of fields, not tokens
                 line, column = frame.line, frame.column
                 form, pos = self._tail(frame, pos) if frame.expect == TAIL else self._literal(frame, pos)
                 nodes += 1
@@ -191,12 +192,12 @@ class _FormReader(Strings):
                 return root.items, pos
 
     def _break(self, pos: int) -> int:
-        """The next line feed from ``pos`` on, or the end."""
+        """The offset of the next line feed from ``pos``, or the end."""
         found = self.text.find("\n", pos, self.end)
         return self.end if found < 0 else found
 
     def _rows(self, row: int, passed: int, pos: int) -> tuple[int, int, int]:
-        """The row of ``pos``, where that begins, and the next line feed; ``passed`` ends ``row``."""
+        """The row of ``pos``, its start, and the next line feed. ``passed`` is the end of ``row``."""
         row += self.text.count("\n", passed, pos)
         return row, self.text.rindex("\n", passed, pos) + 1, self._break(pos)
 
@@ -211,7 +212,7 @@ class _FormReader(Strings):
         return frame
 
     def _complete(self, frame: OpenForm, last_line: int, last_column: int) -> tuple[OpenForm, int]:
-        """Close the prefixes that are complete; the frame that is open then, and how many nodes were made."""
+        """Close the complete prefixes. Returns the frame that is open then, and the number of new nodes."""
         made = 0
         while len(frame.items) == frame.need:
             if frame.opener == FIELD_OPENER:
@@ -233,7 +234,7 @@ class _FormReader(Strings):
         return frame, made
 
     def _literal(self, frame: OpenForm, pos: int) -> tuple[Object | None, int]:
-        """Literal text of an f-string or of a format spec, and the brace or quote that ends it."""
+        """Reads literal text of an f-string or a format spec, and the brace or quote that ends it."""
         spec = frame.expect == SPEC
         stop = self._after(SPEC_TEXT if spec else F_TEXT, pos)
         if stop > pos:
@@ -241,8 +242,8 @@ class _FormReader(Strings):
             if not spec:
                 body = body.replace("{{", "{").replace("}}", "}")
             piece = String(self._decode(body, pos, stop))
-            if piece:  # a backslash before a line's end leaves nothing
-                self._place(piece, frame.mark, stop)  # as Hy does: from the opening quote or colon on
+            if piece:  # a backslash before a line end gives an empty text
+                self._place(piece, frame.mark, stop)  # from the opening quote or colon, as in Hy
                 frame.items.append(piece)
         char = self.text[stop : min(stop + 1, self.end)]
         if char == "{" and not (spec and self.text.startswith("{{", stop)):
@@ -254,20 +255,20 @@ class _FormReader(Strings):
         if not char:
             raise self._unclosed(frame)
         if spec:
-            raise self.error(f"{char} cannot stand in a format spec", stop, "compute it in a nested {form}")
+            raise self.error(f"{char} is not allowed in a format spec", stop, "compute it in a nested {form}")
         if char == "}":
             raise self.error("a single } in an f-string", stop, "write }} for a brace")
         raise self._bad_escape(frame.offset, stop, frame.mark + 1)
 
     def _tail(self, frame: OpenForm, pos: int) -> tuple[Object | None, int]:
-        """What follows the form of an f-string's field: !r, then } or : and a format spec."""
+        """Reads the text after the form in an f-string field: !r, then } or : and a format spec."""
         found = FIELD_TAIL(self.text, pos, self.end)
-        assert found  # it can match nothing
+        assert found  # the pattern also matches an empty text
         stop = found.end()
         if not found[2] and stop == self.end:
             raise self._unclosed(frame)
         if not found[2]:
-            hint = "after the form may come !r, !s or !a, then :spec, each after a space"
+            hint = "write !r, !s or !a after the form, then :spec, each after a space"
             raise self.error(f"expected }} of the f-string, found {excerpt(self.text[stop])}", stop, hint)
         frame.conversion = found[1]
         frame.expression = self.text[frame.mark : pos]
@@ -285,7 +286,8 @@ class _FormReader(Strings):
         model._start_line, model._start_column = self.lines.at(start)
         model._end_line, model._end_column = self.lines.at(last)
 
-    # ---- the tokens that need a second look: (opener of a frame or "", form, offset behind it)
+    # ---- tokens that need further checks: each method returns (opener of a frame or "", form, offset after
+    # it)
 
     def _other(self, start: int) -> tuple[str, Object | None, int]:
         char = self.text[start]
@@ -300,11 +302,11 @@ class _FormReader(Strings):
         if not atom.isprintable():
             at, bad = next((i, c) for i, c in enumerate(atom) if not c.isprintable())
             hint = "write a plain space" if bad.isspace() else "remove it"
-            raise self.error(f"the character U+{ord(bad):04X} cannot stand in a name", start + at, hint)
+            raise self.error(f"the character U+{ord(bad):04X} is not allowed in a name", start + at, hint)
         if char == ":":
             if "." in atom:
                 raise self.error(
-                    f"the keyword {excerpt(atom)} holds a dot", start, "write - or _ instead of it"
+                    f"the keyword {excerpt(atom)} contains a dot", start, "write - or _ instead of it"
                 )
             return "", Keyword(atom[1:], from_parser=True), stop
         if stop == self.end or self.text[stop] != '"':
@@ -326,7 +328,7 @@ class _FormReader(Strings):
         if opener == "#":
             opener += self.text[stop : min(stop + 1, self.end)].strip()
             if opener == "#":
-                raise self.error("a # stands alone here", start, "remove it", incomplete=stop == self.end)
+                raise self.error("there is a # alone here", start, "remove it", incomplete=stop == self.end)
             if opener == "#[":
                 return "", *self._bracket_string(start)
         if self.limits.booleans and opener in ("#t", "#f", "#true", "#false"):
@@ -392,7 +394,7 @@ class _FormReader(Strings):
         if not frame.closer:  # a prefix, like '
             message, hint = f"there is no form after this {frame.opener}", "add one"
             if frame.opener == "'":
-                hint = 'add one; a text stands in double quotes, "so"'
+                hint = 'add one; a text is written in double quotes, "like this"'
         return self.error(message, frame.offset, hint, incomplete)
 
     def _wrong_closer(self, frame: OpenForm, start: int) -> ReadError:

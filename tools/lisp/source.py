@@ -1,7 +1,4 @@
-"""A file's text with its name, and places in it, for error messages that point at a form.
-
-Must not know what the text means.
-"""
+"""A file's text with its name, and places in it, for error messages that point at a form."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from quoth.tools.lisp.reader import ReadError
 
 @dataclass(frozen=True)
 class SourceText:
-    """The text of a file, and the name that error messages give it."""
+    """The text of a file, and its name in error messages."""
 
     name: str
     text: str = field(repr=False)
@@ -31,7 +28,7 @@ class SourceText:
 
 
 class Place(NamedTuple):
-    """A position in a file; line and column count from 1."""
+    """A position in a file. Line and column count from 1."""
 
     source: SourceText
     line: int
@@ -42,7 +39,7 @@ class Place(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The text of its line."""
+        """The text of the line."""
         return self.source.lines[self.line - 1]
 
     def complaint(self, message: str) -> str:

@@ -1,7 +1,4 @@
-"""Parses Lisp string literals: prefixes, escapes, bracket strings, and their syntax errors.
-
-Knows the text and the stack of open forms; it must not know other tokens.
-"""
+"""Parses Lisp string literals: prefixes, escapes, bracket strings, and their syntax errors."""
 
 from __future__ import annotations
 
@@ -20,7 +17,8 @@ _new_str = str.__new__
 
 
 class Strings:
-    """The reader's parser of strings: reads ``text`` up to ``end``; ``stack`` holds the unclosed forms."""
+    """The reader's parser of strings. It reads ``text`` up to ``end``; ``stack`` is the list of unclosed
+    forms."""
 
     def __init__(self, text: str, lines: LineIndex, end: int) -> None:
         self.text = text
@@ -29,14 +27,14 @@ class Strings:
         self.stack: list[OpenForm] = []
 
     def _after(self, match: Any, pos: int) -> int:
-        """The offset behind what ``match`` (it always matches) takes from ``pos`` on."""
+        """The offset after the match of ``match`` (which always matches) at ``pos``."""
         found: re.Match[str] = match(self.text, pos, self.end)
         return found.end()
 
     def _quoted(self, start: int) -> tuple[Object, int]:
-        """A string without prefix, and the offset behind it."""
+        """A string without prefix, and the offset after it."""
         text, first = self.text, start + 1
-        stop = text.find('"', first, self.end)  # several times faster on a long string than a pattern
+        stop = text.find('"', first, self.end)  # on a long string several times faster than a pattern
         if stop < 0 or text.find("\\", first, stop) >= 0 or text.find("\r", first, stop) >= 0:
             return self._escaped(start) or self._string(start, "")
         form: Any = _new_str(String, text[first:stop])
@@ -46,12 +44,12 @@ class Strings:
         return form, stop + 1
 
     def _escaped(self, start: int) -> tuple[Object, int] | None:
-        """The string read by the fast reader of JSON, where its escapes are Hy's and mean the same."""
+        """The string read by the fast JSON parser, if its escapes mean the same in Hy; otherwise None."""
         try:
             value, stop = JSON(self.text, start)
         except ValueError:
             return None
-        odd = ["\r"]  # what is no escape to Hy, means a line feed or makes half a character
+        odd = ["\r"]  # not an escape in Hy, a line feed, or an unpaired surrogate
         odd += ["\\/"] if "/" in value else []
         odd += [] if value.isascii() else ["\\ud", "\\uD"]
         if stop > self.end or any(self.text.find(piece, start, stop) >= 0 for piece in odd):
@@ -70,7 +68,9 @@ class Strings:
             return String(self._decode(body, first, stop, raw="r" in prefix)), stop + 1
         if not body.isascii():
             at, bad = next((i, c) for i, c in enumerate(body) if not c.isascii())
-            raise self.error(f"bytes hold ASCII only, not {bad!a}", first + at, r"write \xNN, or drop the b")
+            raise self.error(
+                f"bytes can contain only ASCII, not {bad!a}", first + at, r"write \xNN, or drop the b"
+            )
         data = _one_newline(body).encode("ascii")
         return Bytes(data if "r" in prefix else codecs.escape_decode(data)[0]), stop + 1
 
@@ -97,7 +97,7 @@ class Strings:
             return body
         try:
             return _unescape(body)
-        except UnicodeDecodeError:  # the pattern let only whole escapes through, so it is the name in a \N{}
+        except UnicodeDecodeError:  # all other escapes are valid here, so it is the name in a \N{}
             for found in re.finditer(r"\\(?:N\{[^}]*\}|.)", self.text[start:stop], re.DOTALL):
                 try:
                     _unescape(found[0])
@@ -126,14 +126,14 @@ class Strings:
         return self.error("this string is never closed", start, hint, incomplete=True)
 
     def _bad_escape(self, start: int, stop: int, first: int, prefix: str = "") -> ReadError:
-        """Why a string that begins at ``start`` cannot be read on from ``stop``."""
+        """The error for a string from ``start`` that cannot be read beyond ``stop``."""
         if "r" in prefix or self._after(RAW, first) == self.end:
             return self._unclosed_string(start, '"')
         escape = self.text[stop : stop + 2]
         hint = r"write \\ for a backslash" + ("" if prefix else ', or r"…"')
         if "b" not in prefix or escape[1] not in "uUN":
             hint = instead("escape").get(escape[1], hint)
-        return self.error(f"{escape} is no escape here", stop, hint)
+        return self.error(f"{escape} is not an escape here", stop, hint)
 
 
 def _one_newline(body: str) -> str:

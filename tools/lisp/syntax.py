@@ -1,7 +1,4 @@
-"""Inspects Lisp forms (head, names, bindings) and builds new ones at the same position.
-
-It must not know what any idiom means, who walks a program, tools (only their names), or doors.
-"""
+"""Inspects Lisp forms (head, names, bindings) and builds new forms at the same position."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ import hy
 import hy.models as m
 
 Names = frozenset[str]
-Rule = Callable[["Builder", Any, Names], Any]  # the new form, or None: this is not the idiom
+Rule = Callable[["Builder", Any, Names], Any]  # returns the new form, or None if this is not the idiom
 CONSTANTS = {
     "nil": "None", "null": "None", "none": "None", "None": "None",
     "true": "True", "True": "True", "false": "False", "False": "False",
@@ -23,7 +20,7 @@ CONSTANTS = {
 
 @lru_cache(4096)
 def mangle(name: str) -> str:
-    """The Python name of a Lisp one. Raises what Hy raises where it is no name."""
+    """The Python name of a Lisp name. Raises Hy's error if it is not a name."""
     return str(hy.mangle(name))
 
 
@@ -31,12 +28,12 @@ def mangle(name: str) -> str:
 def mangled(name: str) -> str:
     try:
         return mangle(name)
-    except Exception:  # no name at all: the check says so
+    except Exception:  # not a name; the check reports it
         return name
 
 
 def is_core(name: str) -> bool:
-    """Whether this head is one of Hy's core macros, which no binding of the program shadows."""
+    """Whether this head is one of Hy's core macros. Bindings of a program do not shadow them."""
     return mangled(name) in getattr(builtins, "_hy_macros", {})
 
 
@@ -44,7 +41,7 @@ def is_core(name: str) -> bool:
 
 
 def head_of(node: Any) -> str:
-    """The symbol that a form begins with, as text; empty for anything else."""
+    """The symbol at the beginning of a form, as text; empty if there is none."""
     return str(node[0]) if isinstance(node, m.Expression) and node and isinstance(node[0], m.Symbol) else ""
 
 
@@ -65,12 +62,13 @@ def is_constant(node: Any) -> bool:
 
 
 def fixed_arity(items: Iterable[Any]) -> bool:
-    """Whether no item is an unpacking (``#*`` or ``#**``), so that their number is known before running."""
+    """Whether no item is an unpacking (``#*`` or ``#**``): then the number of items is known before
+    running."""
     return not any(begins(i, "unpack-iterable", "unpack-mapping") for i in items)
 
 
 def symbols_in(node: Any) -> Iterator[str]:
-    """All symbols inside ``node``, mangled. It does not recurse, so that deep forms are safe."""
+    """All symbols inside ``node``, mangled. It does not recurse, so deep forms are safe."""
     pending = [node]
     while pending:
         item = pending.pop()
@@ -81,7 +79,7 @@ def symbols_in(node: Any) -> Iterator[str]:
 
 
 def bound_in(forms: Iterable[Any]) -> Iterator[str]:
-    """The names, mangled, that forms bind for the program or function: by setv, defn, import, for …"""
+    """The names, mangled, that forms bind in the program or function: by setv, defn, import, for …"""
     pending = list(forms)
     while pending:
         node = pending.pop()
@@ -114,7 +112,7 @@ def bound_in(forms: Iterable[Any]) -> Iterator[str]:
 
 
 def _clauses(items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    """(target or keyword, form) of a comprehension's clauses; ``:setv`` has its target as target."""
+    """The clauses of a comprehension as (target or keyword, form); a ``:setv`` clause gives its target."""
     place = 0
     while place + 1 < len(items):
         if isinstance(items[place], m.Keyword) and items[place].name == "setv" and place + 2 < len(items):
@@ -123,9 +121,9 @@ def _clauses(items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
         place += 2
 
 
-# ---- making forms
+# ---- building forms
 
-MAX_PARTS = 30_000  # of all the forms that are made of one program: what compiling it costs grows with them
+MAX_PARTS = 30_000  # maximum number of parts of a program; compiling time grows with them
 
 
 class ProgramTooLarge(RecursionError):
@@ -137,7 +135,7 @@ class ProgramTooLarge(RecursionError):
 
 
 class Builder:
-    """Builds new forms for one program, and symbols that it does not use; ``names`` are the tools'."""
+    """Builds new forms for one program, and unused symbols. ``names`` are the names of the tools."""
 
     def __init__(self, forms: Sequence[Any], names: Iterable[str]) -> None:
         self.tools = frozenset(map(mangled, names))
@@ -147,7 +145,7 @@ class Builder:
         self.parts = 0
 
     def fresh(self, node: Any) -> Any:
-        """A new symbol, at the position of ``node``, that the program does not use."""
+        """A new symbol at the position of ``node`` that the program does not use."""
         while True:
             self.made += 1
             name = f"it_{self.made}"
@@ -155,13 +153,13 @@ class Builder:
                 return m.Symbol(name).replace(node)
 
     def count(self, parts: int, node: Any) -> None:
-        """Count ``parts`` that are added at ``node``. Raises ProgramTooLarge."""
+        """Count the ``parts`` added at ``node``. Raises ProgramTooLarge."""
         self.parts += parts
         if self.parts > MAX_PARTS:
             raise ProgramTooLarge(node)
 
     def form(self, node: Any, *items: Any) -> Any:
-        """An expression of ``items`` at ``node``'s position; each str becomes a symbol. Raises
+        """An expression of ``items`` at the position of ``node``. Each str becomes a symbol. Raises
         ProgramTooLarge."""
         return self.of(m.Expression, node, items)
 
@@ -171,8 +169,9 @@ class Builder:
         return kind(parts).replace(node, recursive=False)
 
     def function(self, node: Any, seen: Any) -> tuple[list[Any], Callable[..., Any]]:
-        """How to call the function form ``seen`` repeatedly: a binding to put first, so that it is evaluated
-        once (empty where it is a name), and a function that makes a call form from arguments."""
+        """Returns how to call the function form ``seen`` repeatedly: a binding to put first, so that ``seen``
+        is evaluated only once (empty if it is a name), and a function that builds a call form from
+        arguments."""
         if begins(seen, "quote", "function") and len(seen) == 2:
             seen = seen[1]
         named = isinstance(seen, (m.Symbol, m.Keyword)) or (

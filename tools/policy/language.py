@@ -50,7 +50,7 @@ from quoth.tools.registry.tool import COSTS, EFFECTS, CognitiveTool
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
 HEADS = (*KINDS, "quota", "cooldown", "careful")
-EXAMPLE = 'a policy contains rules such as (deny (write-file :path (under "secret")))'
+EXAMPLE = '(deny (write-file :path (under "secret")))'
 CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "confidence", "nested", "remote")
 
 

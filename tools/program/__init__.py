@@ -1,1 +1,1 @@
-"""Reads, rewrites, checks and compiles programs; runs none."""
+"""Reads, rewrites, checks and compiles programs; it does not run them."""

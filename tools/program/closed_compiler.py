@@ -1,13 +1,12 @@
-"""Hy's compiler for untrusted programs: it finds only the macros it is given, and takes linear time.
+"""Hy's compiler for untrusted programs: it finds only the macros given to it, and takes linear time.
 
-Hy looks a macro up in the module being compiled, then in ``builtins``; ``hy.R.a.b`` imports a. Here Hy's own
-functions run with globals in which ``builtins`` has no macros and nothing can be imported, so a form that the
-check has missed finds no macro to expand. It must not know which macros those are, programs, tools, or doors.
+Hy looks up a macro in the module being compiled, then in ``builtins``; ``hy.R.a.b`` imports a. Here Hy's own
+functions run with globals in which ``builtins`` has no macros and nothing can be imported. So a form that the
+check missed finds no macro to expand.
 
-Compiling in a separate process was measured and left out. A warm one costs 0.3 ms, but has all the rights of
-this one, and one program could corrupt it for the next; a fork for each costs 11 ms, five times the
-compiling, and a fresh start 0.3 s.
-"""
+Compiling in a separate process was measured and rejected. A warm process costs 0.3 ms, but has all the rights
+of this one, and one program could corrupt it for the next. A fork for each program costs 11 ms, five times as
+much as compiling; a fresh process costs 0.3 s."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from quoth.tools.program.quoting import Quoted
 
 
 def _seeing(function: Any, **names: Any) -> Any:
-    """The same function, to which these global names mean something else."""
+    """The same function, with other values for these global names."""
     return types.FunctionType(
         function.__code__,
         {**function.__globals__, **names},
@@ -39,7 +38,7 @@ _expression = _seeing(HyASTCompiler.compile_expression, macroexpand=_expand)
 
 
 class ClosedCompiler(HyASTCompiler):  # type: ignore[misc]
-    """Compiles forms made by ``sealed``; ``macros`` are all it finds, by their mangled names."""
+    """Compiles forms made by ``sealed``. It finds only ``macros``, given by mangled name."""
 
     compile_expression = _expression
 
@@ -55,13 +54,13 @@ class ClosedCompiler(HyASTCompiler):  # type: ignore[misc]
             return Result() + _expression(self, opened)
         made = Result() + _model_compilers[kind](self, opened)
         if kind is m.FComponent and made.expr.value is None:
-            self._syntax_error(opened, "this form has no value that a text could hold")
+            self._syntax_error(opened, "this form has no value that a text can contain")
         return made
 
 
-# Whenever Hy makes a form around others, it copies all that is inside, level by level, to give each part a
-# place: 60 forms, each in the next, took six seconds. What it does not know it leaves as it is; so the parts
-# of a program, which have their places, are of kinds of their own, and are opened one by one to be compiled.
+# When Hy makes a form around others, it copies all inner forms, level by level, to give each a position: 60
+# nested forms took six seconds. Hy leaves unknown classes unchanged. So the forms of a program, which have
+# positions already, are instances of our own classes, opened one by one when they are compiled.
 
 
 def _like(form: Any, kind: type, items: Any) -> Any:
@@ -75,6 +74,6 @@ _OPENED = {sealed: kind for kind, sealed in _SEALED.items()} | {Quoted: m.Symbol
 
 
 def sealed(form: Any) -> Any:
-    """A copy of ``form``, of model classes that Hy does not copy at every level; ClosedCompiler takes it."""
+    """A copy of ``form`` for ClosedCompiler, made of model classes that Hy does not copy at every level."""
     kind = _SEALED.get(type(form))
     return form if kind is None else _like(form, kind, map(sealed, form))

@@ -1,9 +1,8 @@
 """Compiles Lisp programs to the Python that the sandbox runs.
 
 Compiling Hy expands macros, and expanding the wrong macro runs code in this process. So every node is checked
-against an allow-list before Hy sees it, and a new version of Hy adds nothing unnoticed. Knows the syntax of
-programs; it runs nothing and must not know the sandbox.
-"""
+against an allow-list before Hy sees it; a new version of Hy cannot add anything unnoticed. Nothing is run
+here."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ from quoth.tools.program.macros import DEFMACRO, Definitions, GeneratedSymbol, M
 from quoth.tools.program.quoting import KEPT_SHIMS, SHIMS, Unquoted, definitions, is_quoted
 from quoth.tools.program.rewriter import rewrite
 
-# Core macros whose expansion is pure: it makes Python syntax and runs nothing while compiling.
+# Core macros whose expansion is pure: it makes Python syntax and does not run code while compiling.
 PURE_MACROS = frozenset(
     hy.mangle(name)
     for name in """
@@ -47,62 +46,67 @@ PURE_MACROS = frozenset(
     += -= *= /= //= %= **= &= |= ^= <<= >>=
     """.split()  # noqa: SIM905
 )
-# Every form is gone through once for each that it stands in: by idioms that look for names, by Hy's patterns.
+# Limit of the nesting of forms: each form is searched once for every form around it, by idioms and by Hy's
+# patterns.
 MAX_WORK = 30_000
-# Functions of the host that a program calls without knowing; it cannot say these names.
-ANSWER = "__answer"  # hands the value over: as an argument it keeps shared parts shared, while the sandbox's
-# own result writes them out again and again
-BRANCH = "__branch"  # goes on so many times, each time with another number, and once more with all the values
+# Functions of the host that compiled programs call. A program cannot write these names.
+ANSWER = (
+    "__answer"  # passes the value to the host. As an argument, shared parts stay shared; the sandbox's own
+)
+# result would repeat them
+BRANCH = "__branch"  # continues N times, each time with another number, and once more with all the values
 JOIN = "__join"  # ends a branch with its value
-FAILED = "__failed"  # ends a branch with what it raised
-_ITEMS = "__items"  # a name of ours, too
-# What they do without the program's knowing; the names in them are those of the sandbox's wall.
+FAILED = "__failed"  # ends a branch with its exception
+_ITEMS = "__items"  # reserved, too
+# Python put before a program that uses these names. The names with __ in it are defined by the sandbox's
+# wall.
 PRELUDES = {
     "pmap": f"""\
 def pmap(function, *sequences):
     if not sequences:
-        raise __TypeError("pmap takes a function and one list or several")
+        raise __TypeError("pmap takes a function and one or more lists")
     items = __list(__zip(*sequences))
     if not items:
         return []
     place = {BRANCH}(__len(items))
     if __type(place) == __list:
         return place
-    try:  # nothing of a branch may reach what stands around its pmap
+    try:  # no exception of a branch may reach the code around its pmap
         {JOIN}(function(*items[place]))
     except __BaseException as error:
         {FAILED}(__type(error).__name__, __str(error))
 """,
 }
 MACROEXPANDS = frozenset({"macroexpand", "macroexpand_1"})
-SHORT = 2_000  # characters of a program, many of which are remembered
+SHORT = 2_000  # characters; more programs up to this length are cached
 PROGRAM_LIMITS = ReaderLimits(
     max_chars=100_000, max_depth=60, max_forms=10_000, max_digits=1000, booleans=True
 )
-# What would run a text, or give the names of the sandbox as a dictionary: both go past the check of names.
+# Names that run a text, or give the sandbox's names as a dictionary: both would bypass the check of names.
 _PAST_THE_CHECK = frozenset({"exec", "locals", "globals", "vars"})
 
 
 class ProgramError(ToolError):
-    """The program cannot be read, compiled or run; where known, the text shows line, column and a caret."""
+    """The program cannot be read, compiled or run. If the position is known, the message has line, column and
+    caret."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A compiled program: its text, the Python for the sandbox, its global names, whose values the session
-    keeps, whether it uses ``forms`` as values, and the macros that it defines and ``uses``."""
+    """A compiled program: its text, the Python for the sandbox, its global names (the session keeps their
+    values), whether it uses ``forms`` as values, and the macros that it defines and ``uses``."""
 
     text: str
     python: str
     globals: tuple[str, ...] = ()
     forms: bool = False
     macros: Mapping[str, str] = field(default_factory=dict)  # the definitions by name
-    uses: frozenset[str] = frozenset()  # also the session's
+    uses: frozenset[str] = frozenset()  # including the session's macros
 
 
 def compile_program(text: str, names: Iterable[str] = (), given: Definitions | None = None) -> Program:
-    """Read, rewrite, check and compile. ``names`` are the tools', and the macros are ``given``. Raises
-    ProgramError with a caret."""
+    """Read, rewrite, check and compile a program. ``names`` are the names of the tools; ``given`` are the
+    macros. Raises ProgramError with a caret."""
     if given is not None:
         return _compile(text, tuple(names), given)
     return (_compiled if len(text) <= SHORT else _compiled_long)(text, tuple(names))
@@ -112,19 +116,22 @@ def _compile(text: str, names: tuple[str, ...], given: Definitions | None = None
     return _program(checked_forms(text, names, given), text, given)
 
 
-# The same program again: carried on, dry and then in earnest, in a loop, or checked with a plan and then run.
+# The same program is often compiled again: resumed, run after a dry run, in a loop, or checked in a plan and
+# then run.
 _compiled = lru_cache(maxsize=1024)(_compile)
 _compiled_long = lru_cache(maxsize=64)(_compile)
 
 
 def compile_macro(name: str, definition: Any, text: str, given: Definitions) -> str:
-    """The Python that adds the function of a macro to the sandbox's ``__macros``; it may use no tool. Raises
+    """The Python that adds the function of a macro to the sandbox's ``__macros``. It cannot use tools. Raises
     ProgramError."""
     forms = _checked([function_of(definition)], text, (), given)
     pending = [*forms]
     while pending:
         if begins(node := pending.pop(), "import"):
-            raise refusal(node, text, "a macro imports nothing: the same call always has the same expansion")
+            raise refusal(
+                node, text, "a macro cannot import: the same call must always have the same expansion"
+            )
         pending.extend(node if isinstance(node, m.Sequence) else ())
     return _program(forms, text, given, macro=name).python
 
@@ -152,32 +159,34 @@ def _program(forms: Sequence[Any], text: str, given: Definitions | None, *, macr
     except ValueError:
         raise _unwritable(fitted, text) from None
     if "hy" in used:
-        raise ProgramError('Keywords are only argument names in a program; a text is written "name".')
+        raise ProgramError('In a program a keyword can only be an argument name; a text is written "name".')
     given = given or Definitions()
     names = tuple(dict.fromkeys(_globals(body.body)))
     return Program(text, python, names, with_forms, given.defined, given.used)
 
 
 def _macro(name: str, before: str, statements: Any, value: Any) -> ast.Module:
-    """The function of a macro, made in a scope of its own: its quoted forms are those of no other."""
+    """The function of a macro, in its own scope, so that its quoted forms are separate from those of other
+    macros."""
     made = ast.parse(f"def __macro():\n    pass\n__macros[{name!r}] = __macro()\n")
     made.body[0].body = [*ast.parse(before).body, *statements.body, ast.Return(value.body)]  # type: ignore[attr-defined]
     return ast.fix_missing_locations(made)
 
 
 def _unwritable(trees: Iterable[ast.AST], text: str) -> ProgramError:
-    """Before Python 3.12 what stands inside of an f-string has no backslashes and few kinds of quotes."""
+    """The error for an f-string: before Python 3.12 its expressions cannot contain backslashes or all kinds
+    of quotes."""
     for node in (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)):
         try:
             ast.unparse(node)
         except ValueError:
-            said = 'this f"…" holds a text with \\ or quotes; give that a name before, (setv x …) f"{x}"'
+            said = 'this f"…" contains a text with \\ or quotes; first name it, (setv x …) f"{x}"'
             return _at(text, node.lineno, node.col_offset, said)
     return ProgramError(TOO_DEEP)
 
 
 def checked_forms(text: str, names: tuple[str, ...], given: Definitions | None = None) -> Sequence[Any]:
-    """The forms of a program, read, rewritten, expanded and checked: Hy may see them."""
+    """The forms of a program, read, rewritten, expanded and checked, ready for Hy."""
     if given is None:
         return _checked_forms(text, names)
     try:
@@ -187,7 +196,7 @@ def checked_forms(text: str, names: tuple[str, ...], given: Definitions | None =
     return _checked(forms, text, names, given)
 
 
-@lru_cache(maxsize=2)  # a block of a plan is compiled, and then asked for its names
+@lru_cache(maxsize=2)  # a block of a plan is compiled, then searched for names
 def _checked_forms(text: str, names: tuple[str, ...]) -> Sequence[Any]:
     return _checked(read_forms(text), text, names)
 
@@ -213,21 +222,22 @@ def _checked(
         forms = rewrite(forms, names, given)
         lesson = spot(forms, text, names)
     except ProgramTooLarge as error:
-        raise refusal(error.node, text, "the program is too long; make two of it") from None
+        raise refusal(error.node, text, "the program is too long; split it in two") from None
     except MacroError as error:
         raise refusal(error.node, text, str(error)) from None
     except RecursionError:
         raise ProgramError(TOO_DEEP) from None
     if lesson is not None:
         raise _at(text, lesson.line, lesson.column, lesson.message)
-    for form in forms:  # after the rewriting: nothing comes into a program that is not checked
+    for form in forms:  # after the rewriting, so that added forms are checked, too
         check(form, text)
     _check_numbers(forms, text)
     return forms
 
 
 def _trees(text: str, forms: Sequence[Any]) -> tuple[Any, Any]:
-    """The statements and the value of a checked program, as Python's syntax with the program's places."""
+    """The statements and the value of a checked program, as Python syntax with the positions of the
+    program."""
     try:
         whole = m.Expression([m.Symbol("do"), *forms]).replace(forms[0], recursive=False)
         body, value = hy_compile(
@@ -246,7 +256,7 @@ def _trees(text: str, forms: Sequence[Any]) -> tuple[Any, Any]:
 
 @dataclass(frozen=True)
 class FreeName:
-    """A use of a name that the program does not define, mangled, with its position."""
+    """A use of a name that the program does not define: the mangled name and its position."""
 
     name: str
     line: int
@@ -254,7 +264,7 @@ class FreeName:
 
 
 def free_names(text: str, names: Iterable[str] = (), given: Definitions | None = None) -> list[FreeName]:
-    """The names that a program uses but does not define: tools, builtins, and undefined ones, as Python's own
+    """The names that a program uses but does not define: tools, builtins and undefined names. Python's own
     compiler resolves them. Raises ProgramError."""
     body, value = _trees(text, checked_forms(text, tuple(names), given))
     try:
@@ -265,7 +275,10 @@ def free_names(text: str, names: Iterable[str] = (), given: Definitions | None =
         if isinstance(
             node, (ast.expr, ast.stmt, ast.excepthandler, ast.pattern, ast.arg, ast.keyword, ast.alias)
         ):
-            node.end_lineno, node.end_col_offset = node.lineno, node.col_offset  # Hy's may come before these
+            node.end_lineno, node.end_col_offset = (
+                node.lineno,
+                node.col_offset,
+            )  # Hy's end may come before the start
     try:
         with warnings.catch_warnings(action="ignore", category=SyntaxWarning):
             codes = [compile(tree, "program", "exec", dont_inherit=True)]
@@ -280,7 +293,7 @@ def free_names(text: str, names: Iterable[str] = (), given: Definitions | None =
         steps = list(dis.get_instructions(code))
         own = {step.argval for step in steps if step.opname == "STORE_NAME"}
         own_names |= {step.argval for step in steps if step.opname == "STORE_GLOBAL"}
-        own_names |= own if code is codes[0] else set()  # else those of a class, known in it alone
+        own_names |= own if code is codes[0] else set()  # otherwise names of a class, visible only in it
         for step in steps:
             place = step.positions
             if step.opname in _LOADS and step.argval not in own and place and place.lineno:
@@ -295,7 +308,7 @@ _LOADS = frozenset({"LOAD_NAME", "LOAD_GLOBAL", "LOAD_FROM_DICT_OR_GLOBALS"})
 
 
 def _globals(statements: Iterable[ast.AST]) -> Iterator[str]:
-    """The names that get a value or a function outside of functions, but for those Hy made up."""
+    """The names that are assigned or defined outside functions, except names generated by Hy."""
     for node in statements:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             names, inside = [node.name], []
@@ -310,7 +323,7 @@ def _globals(statements: Iterable[ast.AST]) -> Iterator[str]:
 
 TOO_DEEP = "The program is nested too deeply, or one operator has too many operands."
 
-# What some Python has and the sandbox has not; a test asks the sandbox.
+# Builtins that some version of Python has and the sandbox does not. A test compares this with the sandbox.
 LACKING = frozenset(
     """
     BaseExceptionGroup BlockingIOError BrokenPipeError BufferError BytesWarning ChildProcessError
@@ -323,7 +336,7 @@ LACKING = frozenset(
     globals help input issubclass license locals memoryview quit staticmethod super vars
     """.split()  # noqa: SIM905
 )
-# The sandbox has Python's builtins; a tool of the same name (eval) goes by another one inside.
+# The sandbox has Python's builtins; a tool with the name of one (eval) has another name inside.
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -332,15 +345,15 @@ def alias(name: str) -> str:
 
 
 class _Fitted(ast.NodeTransformer):
-    """What Hy makes, as the sandbox takes it: ``eval`` means the tool, and a comprehension with statements in
-    it, which Hy writes as a generator, collects its items in a list."""
+    """Adapts Hy's output to the sandbox: ``eval`` means the tool, and a comprehension with statements in it,
+    which Hy writes as a generator, collects its items in a list."""
 
-    inside = 0  # so many functions
+    inside = 0  # number of functions around the node
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
         if not self.inside:
             raise ProgramError(
-                "return stands outside of a function; a program's value is that of its last form."
+                "return is outside a function; a program's value is the value of its last form."
             )
         return self.generic_visit(node)
 
@@ -348,7 +361,7 @@ class _Fitted(ast.NodeTransformer):
         self.inside += 1
         self.generic_visit(node)
         self.inside -= 1
-        if any(isinstance(inner, ast.Yield) for inner in ast.walk(node)):  # a program itself cannot say yield
+        if any(isinstance(inner, ast.Yield) for inner in ast.walk(node)):  # a program itself cannot use yield
             node.body = [
                 *ast.parse(f"{_ITEMS} = []").body,
                 *(_Collected().visit(statement) for statement in node.body),
@@ -357,7 +370,7 @@ class _Fitted(ast.NodeTransformer):
         return node
 
     def visit_keyword(self, node: ast.keyword) -> ast.keyword:
-        """An argument that has a word of Python as its name, ``:as``, goes in a dictionary."""
+        """An argument named by a Python keyword, such as ``:as``, is passed in a dictionary."""
         self.generic_visit(node)
         if node.arg is None or not iskeyword(node.arg):
             return node
@@ -374,16 +387,14 @@ class _Collected(ast.NodeTransformer):
 
 
 def check(form: Any, text: str) -> None:
-    """Raise ProgramError for any node whose compilation could run code in this process or take too long. It
+    """Raise ProgramError if the compilation of any node could run code in this process or take too long. It
     does not recurse."""
     pending, work = [(form, 0)], 0
     while pending:
         node, depth = pending.pop()
         work += depth
         if work > MAX_WORK:
-            raise refusal(
-                form, text, "the program has too many forms inside forms; make parts of it functions"
-            )
+            raise refusal(form, text, "the program is nested too deeply; make parts of it functions")
         if isinstance(node, m.Symbol):
             _check_symbol(node, text)
         elif isinstance(node, m.Expression) and node:
@@ -402,20 +413,22 @@ def _check_numbers(forms: list[Any], text: str) -> None:
         node = pending.pop()
         huge += isinstance(node, m.Integer) and abs(node) > sys.hash_info.modulus
         if huge > MAX_HARD_KEYS:
-            raise refusal(node, text, f"a program has at most {MAX_HARD_KEYS} numbers as large as this one")
+            raise refusal(
+                node, text, f"a program can have at most {MAX_HARD_KEYS} numbers as large as this one"
+            )
         if isinstance(node, m.Sequence):
             pending.extend(reversed(node))
 
 
 def _check_symbol(node: Any, text: str) -> None:
-    """No name leads to Hy's own module or to Python's internals, however it is spelt."""
+    """Refuse names, in any spelling, that lead to Hy's own module or to Python's internals."""
     if isinstance(node, GeneratedSymbol):
         return
     for part in str(node).split("."):
         try:
             name = mangle(part) if part else ""
         except Exception:
-            raise refusal(node, text, f"{part} is no name") from None
+            raise refusal(node, text, f"{part} is not a name") from None
         if name == "hy":
             raise refusal(node, text, "the module hy cannot be reached from a program")
         if name.startswith(("__", "_hy")):
@@ -425,22 +438,22 @@ def _check_symbol(node: Any, text: str) -> None:
 
 
 def _check_head(node: Any, text: str) -> None:
-    """The head of a form is no macro but an allowed one, however Hy comes by its name."""
+    """Refuse a head that Hy would expand as a macro, unless that macro is allowed."""
     head = node[0]
     try:
         name = _expanded_name(head)
     except Exception:
-        return  # a part of it is no name, and is refused for that
+        return  # a part of it is not a name; another check refuses that
     if name in _core_macros() and name not in PURE_MACROS:
         said = head if isinstance(head, m.Symbol) else head[1]
         where = "inside another form" if name == DEFMACRO else "in a program"
         raise refusal(head, text, f"{said} cannot be used {where}", instead("refused").get(name))
     if name is not None and isinstance(head, m.Expression) and len(head) < 3:
-        raise refusal(head, text, f"{show(head)} is no attribute of a value", "a call is (f x)")
+        raise refusal(head, text, f"{show(head)} is not an attribute of a value", "a call is (f x)")
 
 
 def _expanded_name(head: Any) -> str | None:
-    """The name under which Hy's macroexpand looks for a macro at this head, if it does."""
+    """The name that Hy's macroexpand looks up for this head, or None."""
     if isinstance(head, m.Symbol):
         return mangle(str(head))
     dotted = isinstance(head, m.Expression) and head and head[0] == m.Symbol(".")

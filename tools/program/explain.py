@@ -1,8 +1,5 @@
-"""Error messages for programs that cannot be read, do not compile, or fail while they run.
-
-It only explains what has already failed, and runs nothing. It must not know the sandbox, tools (only their
-names), or doors.
-"""
+"""Error messages for programs that cannot be read, do not compile, or fail while they run. Only failures are
+explained here; nothing is run."""
 
 from __future__ import annotations
 
@@ -29,7 +26,7 @@ _NAMED_TEXT = re.compile(r"([A-Za-z_][\w-]*)=(?=\")")
 
 
 def unreadable(text: str, error: ReadError) -> PythonHint | None:
-    """A better message than the reader's for a text that it refuses, with the corrected form; or None."""
+    """A better message than the reader's for a text that it refused, with the corrected form; or None."""
 
     def lesson(what: str, fixed: str | None) -> PythonHint | None:
         if fixed is None or len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed):
@@ -43,7 +40,7 @@ def unreadable(text: str, error: ReadError) -> PythonHint | None:
     if python:
         return lesson("this is Python", python)
     if "no form after this '" in error.message or "a symbol" in error.message or _SINGLE.search(stripped):
-        found = lesson("a text stands in double quotes", _SINGLE.sub(r'"\1"', stripped))
+        found = lesson("a text is written in double quotes", _SINGLE.sub(r'"\1"', stripped))
         if found:
             return found
     if "no string has the prefix" in error.message and _NAMED_TEXT.search(stripped):
@@ -71,7 +68,7 @@ def unreadable(text: str, error: ReadError) -> PythonHint | None:
 # ---- programs that do not compile
 
 
-# In what Hy says of a form that its macro cannot read.
+# Parts of Hy's messages for a form that its macro cannot read.
 HYS_WORDS: Final = (
     "end of macro call",
     "[ … ]",
@@ -83,7 +80,7 @@ HYS_WORDS: Final = (
 
 
 def misused(text: str, line: int, column: int) -> str | None:
-    """A message for a form Hy cannot compile, with an example of its innermost special form; or None."""
+    """A message for a form that Hy cannot compile, with an example of its innermost special form; or None."""
     try:
         pending = list(read_all(text, LIMITS))
     except ReadError:
@@ -107,7 +104,8 @@ _PATH = re.compile(r"[\w./-]*(?:/[\w.-]+|[\w-]\.[A-Za-z]\w{0,4})")
 
 
 def undefined(name: str, text: str, names: Iterable[str]) -> str:
-    """A message for a NameError, with the corrected form if one is likely. ``names`` are the tools'."""
+    """A message for a NameError, with the corrected form if one is likely. ``names`` are the names of the
+    tools."""
     known = list(names)
     if reading := _reading(name, text, known):
         return f"The program uses {excerpt(name, 80)}, which is not defined.{reading}"
@@ -115,7 +113,7 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
     close = nearest(name, known)
     hint = did_you_mean(name, known)
     if name in INFIX:
-        return f"{said} An operator is the first of its form: (+ 1 2)."
+        return f"{said} An operator comes first in its form: (+ 1 2)."
     try:
         pending: list[Any] = list(read_all(text, LIMITS))
     except ReadError:
@@ -139,14 +137,14 @@ def undefined(name: str, text: str, names: Iterable[str]) -> str:
                 quoted = print_string(source.of(item))
                 fixed = whole[: first - start] + quoted + whole[last - start :]
                 if len(fixed) <= MAX_FIXED:
-                    return f"{said} Set it first; a text stands in quotes: {fixed}."
+                    return f"{said} Set it first; a text is written in quotes: {fixed}."
         pending.extend(node[::-1])
     return said + hint
 
 
 def _reading(name: str, text: str, names: Collection[str]) -> str:
-    """How a file is read, where an unknown function is called beside the path of one; empty elsewhere, and
-    where the function is nearly that of a tool."""
+    """A hint how to read a file, if an unknown function is called with a file path. Empty otherwise, and if
+    the function is nearly the name of a tool."""
     if READER not in names or nearest(name, names, SURE):
         return ""
     try:
@@ -158,7 +156,7 @@ def _reading(name: str, text: str, names: Collection[str]) -> str:
         if isinstance(node, m.Expression) and _same(head_of(node), name):
             for item in node:
                 if isinstance(item, m.String) and _PATH.fullmatch(str(item)):
-                    return f" A file is read by ({READER} :path {print_string(str(item))})."
+                    return f" To read a file: ({READER} :path {print_string(str(item))})."
         if isinstance(node, m.Sequence):
             pending += node
     return ""
@@ -172,11 +170,11 @@ def _same(spelt: str, name: str) -> bool:
 
 
 def failed(kind: str, message: str, text: str, names: Iterable[str]) -> str | None:
-    """A better message than its own for an uncaught exception of class ``kind``; or None."""
+    """A better message for an uncaught exception of class ``kind``, or None."""
     if kind == "NameError" and "'" in message:
         name = str(hy.unmangle(message.split("'")[1])).replace("_", "-")
         return undefined(name, text, names)
     found = re.match(r"'(\w+)' object is not callable", message)
     if kind == "TypeError" and found:
-        return f"The program calls a value ({found[1]}): x is it, (x) calls it, (get x 0) is a part."
+        return f"The program calls a value ({found[1]}): x is the value, (x) calls it, (get x 0) is a part."
     return None

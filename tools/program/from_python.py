@@ -1,7 +1,4 @@
-"""Translates a short Python text to Lisp; it is parsed and never run.
-
-It must not know who asks, what mistakes there are, or what the forms are for.
-"""
+"""Translates a short Python text to Lisp. The text is parsed and never run."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ BUILTINS = frozenset(dir(builtins))
 
 
 class _NoLisp(Exception):
-    """This Python has no short Lisp."""
+    """This Python has no short equivalent in Lisp."""
 
 
 OPERATORS: Final[dict[type[ast.AST], str]] = {
@@ -33,7 +30,7 @@ OPERATORS: Final[dict[type[ast.AST], str]] = {
 
 
 def from_python(text: str) -> str | None:
-    """Python as Lisp; None for a text that is not Python, is empty, too long, or has no short Lisp."""
+    """Python as Lisp; None if the text is not Python, is empty or too long, or has no short equivalent."""
     if len(text) > MAX_PYTHON:
         return None
     for tail in ("", "\n    pass", " pass"):
@@ -47,7 +44,7 @@ def from_python(text: str) -> str | None:
 
 
 def _lisp(node: Any) -> str:
-    """One node of Python. Its depth is bounded by Python's own parser, and by the length of the text."""
+    """One Python node as Lisp. Python's parser and the length of the text bound its depth."""
     match node:
         case ast.Constant(value=str() as text):
             return print_string(text)
@@ -138,8 +135,8 @@ _ASSIGNED = re.compile(r"\s*[A-Za-z_]\w*\s*(?:[-+*/]|//)?=[^=]")
 
 
 def whole_python(text: str) -> str | None:
-    """A whole program as Lisp, if it is clearly Python: a statement, call, assignment, or several words; or
-    None."""
+    """A whole program as Lisp, if it is clearly Python (a statement, call, assignment, or several words);
+    otherwise None."""
     start = text.lstrip()
     if start[:1] in "([{\"';#":
         return None

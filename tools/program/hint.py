@@ -1,7 +1,4 @@
-"""PythonHint: a short error message at a position of a program, with the corrected form in it.
-
-It must not know any mistake, the sandbox, or tools.
-"""
+"""PythonHint: a short error message at a position of a program, with the corrected form in it."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_all
 from quoth.tools.text import short
 
 MAX_LESSON = 200  # characters of a message
-MAX_FIXED = 110  # of the form it shows; a longer one helps less than a general example
-MAX_PYTHON = 2_000  # of a text that is tried as Python
+MAX_FIXED = 110  # characters of the form shown; a longer form helps less than a general example
+MAX_PYTHON = 2_000  # characters of a text that is tried as Python
 LIMITS = ReaderLimits(max_chars=MAX_PYTHON, max_depth=60, max_forms=1_000, booleans=True)
 
 
@@ -29,7 +26,7 @@ class PythonHint:
 
 
 def advice(what: str, fixed: str | None, example: str = "") -> str:
-    """The message ``what`` with the corrected form, or with ``example`` where that is long or unreadable."""
+    """The message ``what`` with the corrected form, or with ``example`` if that is long or unreadable."""
     if fixed is not None and (len(fixed) > MAX_FIXED or "\n" in fixed or not reads(fixed)):
         fixed = None
     shown = fixed or example
@@ -45,7 +42,7 @@ def reads(text: str) -> bool:
 
 
 class NodeText:
-    """Looks up the text of a program's nodes."""
+    """Finds the source text of a program's nodes."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -65,7 +62,7 @@ class NodeText:
         return " ".join(map(self.of, nodes))
 
     def clean(self, node: Any) -> str:
-        """The text of a node without commas and JSON's colons."""
+        """The text of a node without commas and the colons of JSON."""
         if isinstance(node, (m.List, m.Dict, m.Expression)) and self.of(node)[:1] in "([{":
             opener, closer = self.of(node)[0], self.of(node)[-1]
             parts = [part for item in node if (part := self.clean(item))]

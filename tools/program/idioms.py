@@ -1,9 +1,8 @@
 """The table of idioms from other Lisps, each with the rule that rewrites it to Hy: first the rules for calls,
-then those that define, bind, choose or repeat.
+then the rules for definitions, bindings, conditions and loops.
 
-A rule turns one form into another, or returns None; it runs nothing and permits nothing: its result is
-checked like any other program. Must not know who walks a program with it, tools, the sandbox, or doors.
-"""
+A rule turns one form into another, or returns None. It does not run or permit anything: its result is checked
+like any other program."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ from quoth.tools.lisp.syntax import (
 from quoth.tools.program.quoting import quasiquote, quote
 
 ELSE = frozenset(("t", "else", "otherwise"))  # heads of the last clause of a cond
-MAX_STEPS = 60  # of a threading form: each nests the program one level deeper
+MAX_STEPS = 60  # steps of a threading form; each nests the program one level deeper
 
 # Functions
 
@@ -67,7 +66,7 @@ def filter_(w: Builder, node: Any, env: Names) -> Any:
 
 
 def reduce(w: Builder, node: Any, env: Names) -> Any:
-    """Lisp's order is (reduce f start xs); it is Python's if only the last argument is a constant."""
+    """Lisp's order is (reduce f start xs). It is Python's order if only the last argument is a constant."""
     items = list(node[2:])
     start = None
     if len(items) == 3 and isinstance(items[1], m.Keyword) and items[1].name == "initial-value":
@@ -112,7 +111,7 @@ def thread(last: bool) -> Rule:
 
 
 def _dotted(w: Builder, node: Any, name: str) -> Any:
-    """``.name``, a method's name as a head."""
+    """``.name``: the name of a method as a head."""
     return w.form(node, ".", "None", name)
 
 
@@ -210,7 +209,7 @@ def let(w: Builder, node: Any, env: Names) -> Any:
 
 
 def _sees_before(pairs: list[tuple[Any, Any]]) -> bool:
-    """Whether a value says a name that is bound before it."""
+    """Whether a value uses a name that is bound before it."""
     before: set[str] = set()
     for name, value in pairs:
         if before & set(symbols_in(value)):
@@ -220,7 +219,7 @@ def _sees_before(pairs: list[tuple[Any, Any]]) -> bool:
 
 
 def _pairs(bindings: Any) -> list[tuple[Any, Any]] | None:
-    """The bindings of ((x 1) (y 2)), ([x 1]), (x 1 y 2) or [[x 1]]. None: they are Hy's own, or wrong."""
+    """The bindings in ((x 1) (y 2)), ([x 1]), (x 1 y 2) or [[x 1]]. None if they are Hy's own, or wrong."""
     if not isinstance(bindings, (m.List, m.Expression)) or not bindings:
         return None
     paired = all(
@@ -245,7 +244,7 @@ def cond(w: Builder, node: Any, env: Names) -> Any:
     clauses = node[1:]
     if clauses and all(isinstance(c, (m.Expression, m.List)) and len(c) > 1 for c in clauses):
         sure = [_is_clause(c) for c in clauses]
-        if all(sure) or (any(sure) and len(clauses) % 2):  # else it may be Hy's: a test, then a value
+        if all(sure) or (any(sure) and len(clauses) % 2):  # otherwise it may be Hy's: a test, then a value
             made: list[Any] = []
             for clause in clauses:
                 word = str(clause[0])
@@ -265,7 +264,7 @@ def cond(w: Builder, node: Any, env: Names) -> Any:
 
 
 def _is_clause(form: Any) -> bool:
-    """((= x 1) …) or [test …]: nothing that could be a test by itself."""
+    """Whether ``form`` is ((= x 1) …) or [test …], which cannot be a test by itself."""
     if isinstance(form, m.List):
         return True
     first = form[0]
@@ -335,7 +334,8 @@ def _renamed(name: str) -> Rule:
 
 
 def _template(pattern: str, means: str) -> Rule:
-    """A rule for a fixed number of arguments by place. Each stands in ``means`` once, so it runs once."""
+    """A rule for a fixed number of positional arguments. ``means`` contains each of them once, so each runs
+    once."""
     _, *parameters = map(str, read_one(pattern))
     shape = read_one(means)
     needed = {

@@ -1,8 +1,5 @@
-"""The linter of programs: finds the first mistake in a readable program, and the corrected form.
-
-It only explains what would fail anyway, and runs nothing. It must not know the sandbox, tools (only their
-names), or doors.
-"""
+"""The linter of programs: finds the first mistake in a readable program, and the corrected form. It explains
+only mistakes that would fail anyway; nothing is run."""
 
 from __future__ import annotations
 
@@ -29,7 +26,8 @@ _FILE = re.compile(
 
 
 def spot(forms: Sequence[Any], text: str, names: Iterable[str] = ()) -> PythonHint | None:
-    """The first mistake in rewritten ``forms`` that would fail later, or None. ``names`` are the tools'."""
+    """The first mistake in rewritten ``forms`` that would fail later, or None. ``names`` are the names of the
+    tools."""
     if not forms:
         return None
     source = NodeText(text)
@@ -50,7 +48,7 @@ def _mangled(tools: frozenset[str]) -> frozenset[str]:
 
 
 def _said(forms: Sequence[Any]) -> frozenset[str]:
-    """Every name that stands anywhere but at the head of a form: the program may have bound it."""
+    """Every name used anywhere except at the head of a form: the program may have bound it."""
     found: set[str] = set()
     pending: list[Any] = [m.List(forms)]
     while pending:
@@ -64,7 +62,7 @@ def _said(forms: Sequence[Any]) -> frozenset[str]:
     return frozenset(found)
 
 
-_MAPPING = frozenset({"pmap", "map", "sorted", "reduce"})  # whose first argument may be an operator
+_MAPPING = frozenset({"pmap", "map", "sorted", "reduce"})  # functions whose first argument may be an operator
 
 
 class _Spotter:
@@ -74,7 +72,8 @@ class _Spotter:
         self.bound = bound
 
     def first(self, forms: Sequence[Any]) -> tuple[Any, str] | None:
-        """Outer ones come first. It keeps its own stack; ``inside`` a function return may stand."""
+        """The first mistake, outer forms first. It keeps its own stack; return is allowed ``inside`` a
+        function."""
         pending: list[tuple[Any, bool]] = [(form, False) for form in reversed(forms)]
         if said := self.top(forms):
             return said
@@ -110,7 +109,7 @@ class _Spotter:
             return True
 
     def top(self, forms: Sequence[Any]) -> tuple[Any, str] | None:
-        """x = 5 among other forms, and a call whose bracket stands behind its name."""
+        """Finds x = 5 among other forms, and a call with the bracket after its name."""
         for place, form in enumerate(forms[:-1]):
             after = forms[place + 1]
             if not isinstance(form, m.Symbol):
@@ -121,7 +120,7 @@ class _Spotter:
             if isinstance(after, m.Expression) and self.source.span(form)[1] == self.source.span(after)[0]:
                 whole = self.source.of(form) + self.source.of(after)
                 fixed = from_python(whole) or f"({self.source.of(form)} {self.source.all(after)})"
-                return form, advice("the bracket stands before the name", fixed)
+                return form, advice("the bracket comes before the name", fixed)
         return None
 
     def symbol(self, node: Any) -> str | None:
@@ -130,19 +129,19 @@ class _Spotter:
     def word(self, name: str, unknown: bool) -> str | None:
         if name[0] in "“”„«»‘’":
             fixed = self.source.text.strip().translate(_SMART)
-            return advice('a text stands in plain double quotes, "so"', fixed)
+            return advice('a text is written in plain double quotes, "like this"', fixed)
         if name == "," or (name.endswith(",") and len(name) > 1):
-            return advice("values stand side by side, without commas", None, name.rstrip(",") or "[1 2]")
+            return advice("values are separated by spaces, without commas", None, name.rstrip(",") or "[1 2]")
         if name.endswith(":") and len(name) > 1:
-            return advice("no colon stands behind a word", name.rstrip(":"))
+            return advice("a word has no colon after it", name.rstrip(":"))
         if name.startswith("@") and len(name) > 1:
             return advice("a variable is its name alone", name[1:])
         if unknown and name not in RULES and _FILE.fullmatch(name) and len(name.strip("/.")) > 1:
-            return advice("a text stands in double quotes", print_string(name))
+            return advice("a text is written in double quotes", print_string(name))
         return None
 
     def number(self, node: Any) -> str | None:
-        """1,2,3 is read as 123; only 1,000 can be meant so."""
+        """Hy reads 1,2,3 as 123; only a number such as 1,000 is likely to be meant."""
         text = self.source.of(node).rstrip(",")
         if (
             "," not in text
@@ -150,31 +149,31 @@ class _Spotter:
             or re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?", text)
         ):
             return None
-        return advice("values stand side by side, without commas", text.replace(",", " "))
+        return advice("values are separated by spaces, without commas", text.replace(",", " "))
 
     def collection(self, node: Any) -> str | None:
         of = self.source.of
         if isinstance(node, m.List) and {"for", "in"} <= {str(item) for item in node}:
             return advice(
-                "a list of computed values is made by lfor", from_python(of(node)), "(lfor x [1 2] (* x x))"
+                "lfor makes a list of computed values", from_python(of(node)), "(lfor x [1 2] (* x x))"
             )
         if isinstance(node, m.Dict) and re.search(r"'\s*:", of(node)) and from_python(of(node)):
             return advice(
-                "a dictionary holds keys and values, without colons and commas", from_python(of(node))
+                "a dictionary has keys and values, without colons and commas", from_python(of(node))
             )
         if any(str(item).endswith(",") and isinstance(item, m.Symbol) for item in node) or any(
             isinstance(item, m.Keyword) and not item.name for item in node
         ):
-            what = "a dictionary holds keys and values, without colons and commas"
+            what = "a dictionary has keys and values, without colons and commas"
             if isinstance(node, m.List):
-                what = "values stand side by side, without commas"
+                what = "values are separated by spaces, without commas"
             return advice(what, from_python(of(node)) or self.source.clean(node))
         if isinstance(node, m.Dict):
             odd = len(node) % 2 and not any(head_of(item) == "unpack-mapping" for item in node)
             if odd:
                 return advice("a dictionary has a value for each key", of(node)[:-1] + " None}")
         elif node and isinstance(node[0], m.Symbol) and str(node[0]) in self.tools and len(node) > 1:
-            return advice("[ begins a list; a call stands in ( )", f"({self.source.all(node)})")
+            return advice("[ begins a list; a call is written in ( )", f"({self.source.all(node)})")
         return None
 
     def expression(self, node: Any, inside: bool) -> str | None:
@@ -183,17 +182,20 @@ class _Spotter:
             return self.word(of(node), self.unknown(str(node[1]))) if name == "." else None  # a dotted name
         head = node[0]
         if any(isinstance(item, m.Symbol) and str(item).endswith(",") for item in node):
-            return advice("values stand side by side, without commas", self.source.clean(node))
+            return advice("values are separated by spaces, without commas", self.source.clean(node))
         if infix := self.infix(node):
             return infix
         if isinstance(head, m.Keyword):
             return advice(
-                "what is called has no colon", f"({head.name} {self.source.all(node[1:])})".replace(" )", ")")
+                "the name of a function has no colon",
+                f"({head.name} {self.source.all(node[1:])})".replace(" )", ")"),
             )
         if isinstance(head, (m.String, m.Integer, m.Float)):
             return self.no_function(node)
         if name == "return" and not inside:
-            return advice("a program's value is that of its last form", self.source.all(node[1:]) or "None")
+            return advice(
+                "a program's value is the value of its last form", self.source.all(node[1:]) or "None"
+            )
         if name == "lambda":
             python = from_python(of(node)[1:-1]) if ":" in of(node) else None
             return advice("a function is (fn [x] …)", python, "(fn [x] (* x 2))")
@@ -220,24 +222,25 @@ class _Spotter:
         names = [str(name) for name in node[1]] if len(node) > 1 and isinstance(node[1], m.List) else []
         if len(names) != 2 or names[0] not in BUILTINS or names[1] in BUILTINS or names[1][0] == "(":
             return None
-        return advice("except takes a name, then what it catches", instead("head")["catch"])
+        return advice("except takes a name, then the exception class", instead("head")["catch"])
 
     def unknown(self, name: str) -> bool:
-        """Not a tool, not Python's, and nowhere but in such a place: it cannot be defined."""
+        """Whether a name cannot be defined: it is not a tool or a builtin, and is used only at heads of
+        forms."""
         return self.free(name) and name not in BUILTINS and not is_core(name)
 
     def no_function(self, node: Any) -> str:
-        """(5), ("a" "b") and f("x") inside a form, whose bracket stands behind the name."""
+        """Finds (5), ("a" "b"), and f("x") inside a form, with the bracket after the name."""
         start, stop = self.source.span(node)
         found = re.search(r"[A-Za-z_][\w.-]*\Z", self.source.text[:start])
         inside = self.source.all(node)
         if found:
             python = from_python(found[0] + self.source.text[start:stop])
-            return advice("the bracket stands before the name", python or f"({found[0]} {inside})")
+            return advice("the bracket comes before the name", python or f"({found[0]} {inside})")
         if len(node) > 1 and str(node[0]) in self.tools:
-            return advice("what is called has no quotes", f"({node[0]} {self.source.all(node[1:])})")
+            return advice("the name of a function has no quotes", f"({node[0]} {self.source.all(node[1:])})")
         what = excerpt(self.source.of(node[0]))
-        return advice(f"{what} is no function; a list is [ ]", inside if len(node) == 1 else f"[{inside}]")
+        return advice(f"{what} is not a function; a list is [ ]", inside if len(node) == 1 else f"[{inside}]")
 
     def infix(self, node: Any) -> str | None:
         name = head_of(node)
@@ -254,7 +257,7 @@ class _Spotter:
         return advice("the operator comes first", fixed)
 
     def named(self, node: Any) -> str | None:
-        """path=x and path: and --path as names of arguments."""
+        """Finds path=x, path: and --path used as names of arguments."""
         for place, item in enumerate(node[1:], 1):
             found = isinstance(item, m.Symbol) and re.fullmatch(
                 r"(?:--?)?([A-Za-z_][\w-]*)(=|:)?(.*)", str(item), re.DOTALL

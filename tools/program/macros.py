@@ -1,8 +1,7 @@
-"""Macros of a program: their definitions, taken out of it, and what is known of their expansions.
+"""The macros of a program: their definitions, taken out of it, and their known expansions.
 
-A macro runs in the sandbox alone (tools/sandbox/macros.py); here are its definition as a form, and the calls
-that still wait for their expansion. It must not know the sandbox, tools (only their names), or doors.
-"""
+A macro runs only in the sandbox (tools/sandbox/macros.py). Here are its definition as a form, and the calls
+that still wait for their expansion."""
 
 from __future__ import annotations
 
@@ -21,13 +20,13 @@ GENERATED = re.compile(r"_hy_gensym_\w+\Z")  # names that no program can write
 
 
 class GeneratedSymbol(m.Symbol):  # type: ignore[misc]
-    """A symbol that ``gensym`` made: only an expansion has one."""
+    """A symbol made by ``gensym``. Only an expansion can contain one."""
 
     _extra_kwargs: tuple[str, ...] = ()  # as of the models that the compiler opens
 
 
 class MacroError(Exception):
-    """A macro is defined or used wrongly; ``node`` is the form that is at fault."""
+    """A macro is defined or used wrongly. ``node`` is the wrong form."""
 
     def __init__(self, node: Any, why: str) -> None:
         super().__init__(why)
@@ -36,10 +35,10 @@ class MacroError(Exception):
 
 @dataclass(frozen=True)
 class Definitions:
-    """What a program is compiled with: the ``macros`` by name, as the text of their definitions, those of the
-    session and its own (``defined``), and those it ``used``; the ``expansions`` of their calls by the call's
-    text; the Python of the macros that ``macroexpand`` may call, and whether the session keeps ``forms`` as
-    values."""
+    """The macros for compiling a program: ``macros``, the definitions by name as text, from the session and
+    from the program itself (``defined``); the names ``used``; the ``expansions`` of their calls, by the text
+    of the call; the Python of the macros that ``macroexpand`` may call; and whether the session keeps
+    ``forms`` as values."""
 
     macros: Mapping[str, str] = field(default_factory=dict)
     defined: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +49,7 @@ class Definitions:
     unseen: bool = False
 
     def expansion(self, node: Any) -> Any:
-        """The form in place of a call of a macro, at the call's position; None while it is not known."""
+        """The expansion of a macro call, at the call's position; None while it is unknown."""
         if self.unseen:
             return m.Symbol("None").replace(node)
         found = self.expansions.get(show(node))
@@ -58,7 +57,7 @@ class Definitions:
 
 
 def _placed(form: Any, node: Any) -> Any:
-    """A copy of a form whose parts are all at the position of ``node``."""
+    """A copy of a form with all parts at the position of ``node``."""
     if isinstance(form, m.Symbol) and GENERATED.match(form):
         return GeneratedSymbol(form, from_parser=True).replace(node)
     if isinstance(form, m.Sequence):
@@ -70,8 +69,8 @@ def _placed(form: Any, node: Any) -> Any:
 
 
 def split(forms: Sequence[Any], tools: Collection[str] = ()) -> tuple[dict[str, Any], list[Any]]:
-    """The definitions of macros at the top of a program, or in the do or let that is the whole program, by
-    name, and the program without them. Raises MacroError."""
+    """The macro definitions, by name, at the top of a program or of the do or let that is the whole program,
+    and the program without them. Raises MacroError."""
     if len(forms) == 1 and begins(forms[0], "do", "let"):
         (whole,) = forms
         body = 2 if begins(whole, "let") else 1
@@ -91,19 +90,19 @@ def _name(form: Any, tools: Collection[str]) -> str:
     if mangle(name) in map(mangle, tools):
         raise MacroError(form[1], f"{name} is a tool; give the macro another name")
     if not fixed_arity(form[2]) and any(begins(item, "unpack-mapping") for item in form[2]):
-        raise MacroError(form[2], "a macro is given forms, none of them by name; write #* forms")
+        raise MacroError(form[2], "a macro has no named parameters; write #* forms")
     return name
 
 
 def unseen(text: str, forms: Sequence[Any], tools: Collection[str] = ()) -> Definitions | None:
-    """What to check a program with whose macros are not expanded; None if it defines none. Raises
+    """The Definitions for checking a program without expanding its macros; None if it defines none. Raises
     MacroError."""
     macros = split(forms, tools)[0] if DEFMACRO in text else {}
     return Definitions({name: show(form) for name, form in macros.items()}, unseen=True) if macros else None
 
 
 def function_of(definition: Any) -> Any:
-    """The function of forms that a definition describes."""
+    """The function of forms given by a macro's definition."""
     return m.Expression([m.Symbol("fn").replace(definition), *definition[2:]]).replace(
         definition, recursive=False
     )

@@ -1,8 +1,7 @@
-"""Quoted forms of a program: each becomes a call of a name of ours, so that Hy never sees what is quoted.
+"""Quoted forms of a program: each becomes a call of a reserved name, so that Hy never sees the quoted form.
 
-The rewriter makes the call, its arguments are the parts of a quasiquote that are evaluated, and
-``definitions`` writes what the name means. It must not know the sandbox, tools or doors.
-"""
+The rewriter inserts the call; its arguments are the evaluated parts of a quasiquote. ``definitions`` writes
+the definition of the name."""
 
 from __future__ import annotations
 
@@ -19,12 +18,12 @@ from quoth.tools.lisp.syntax import CONSTANTS, Builder, Names, begins
 FORM, SYMBOL, KEYWORD = "__Form", "__Sym", "__Key"  # classes of the sandbox's wall
 KINDS = {m.Expression: "(", m.List: "[", m.Dict: "{", m.Set: "#{", m.Tuple: "#("}
 MODELS = {kind: model for model, kind in KINDS.items()}
-FSTRING = 'f"'  # an f-string is one item, its text: nothing in it is taken apart
-# No program can write a name that begins so. A digest of the form follows: functions that a session keeps use
-# theirs beside those of later programs.
+FSTRING = 'f"'  # an f-string is one item: its text, not parsed further
+# Prefix of names that no program can write. A digest of the form follows, because functions that a session
+# keeps use their own names beside those of later programs.
 _PREFIX = "__quoted_"
 SHIMS = "len, reversed = __form_len, __form_reversed\n"
-# The same, beside functions of these names that the session keeps.
+# Like SHIMS, but keeps functions of these names that the session has.
 KEPT_SHIMS = """\
 len = __form_len if len is __len else len
 reversed = __form_reversed if reversed is __reversed else reversed
@@ -32,8 +31,8 @@ reversed = __form_reversed if reversed is __reversed else reversed
 
 
 class Quoted(m.Symbol):  # type: ignore[misc]
-    """The head of a call in place of a quoted form; ``python`` is the form as Python's syntax, ``holes``
-    the names in it of the evaluated parts."""
+    """The head of the call that replaces a quoted form. ``python`` is the form as Python syntax, ``holes``
+    are the names of the evaluated parts in it."""
 
     python: ast.expr
     holes: tuple[str, ...]
@@ -54,7 +53,7 @@ def is_quoted(node: Any) -> bool:
 
 
 def _quoted(w: Builder, node: Any, level: int) -> Any:
-    """The call for a quoted form; None if it contains an f-string: the check refuses it then."""
+    """The call for a quoted form; None if it contains an f-string, which the check then refuses."""
     parts: list[Any] = []
     try:
         python = _python(node[1], level, parts) if len(node) == 2 else None
@@ -69,11 +68,11 @@ def _quoted(w: Builder, node: Any, level: int) -> Any:
 
 
 class UnquotableError(Exception):
-    """A part of a quoted form cannot be data."""
+    """A part of a quoted form cannot be represented as data."""
 
 
 def constant(node: Any) -> ast.expr:
-    """A quoted form as Python's syntax. Raises UnquotableError."""
+    """A quoted form as Python syntax. Raises UnquotableError."""
     return _python(node, 0, [])
 
 
@@ -89,8 +88,8 @@ def _hole(part: Any, parts: list[Any], function: str) -> ast.expr:
 
 
 def _python(node: Any, level: int, parts: list[Any]) -> ast.expr:
-    """A quoted model as Python; ``level`` counts quasiquotes, 0 for a plain quote. Adds the evaluated
-    ``parts``."""
+    """A quoted model as Python syntax. ``level`` counts quasiquotes, 0 for a plain quote. Evaluated parts are
+    added to ``parts``."""
     if isinstance(node, m.Symbol):
         name = CONSTANTS.get(str(node))
         return ast.Constant(ast.literal_eval(name)) if name else _call(SYMBOL, ast.Constant(str(node)))
@@ -106,7 +105,7 @@ def _python(node: Any, level: int, parts: list[Any]) -> ast.expr:
     inner = level
     if level and begins(node, "unquote", "unquote-splice"):
         if level == 1 and (len(node) != 2 or not begins(node, "unquote")):
-            raise UnquotableError  # a splice needs another form around it
+            raise UnquotableError  # a splice needs a form around it
         if level == 1:
             return _hole(node[1], parts, "__part")
         inner = level - 1
@@ -122,8 +121,8 @@ def _python(node: Any, level: int, parts: list[Any]) -> ast.expr:
 
 
 def definitions(forms: Sequence[Any]) -> str:
-    """Python that defines the quoted forms in rewritten ``forms``: a constant, or a function
-    of its evaluated parts. Empty for a program without quoted forms."""
+    """Python that defines the quoted forms in rewritten ``forms``: each is a constant, or a function of its
+    evaluated parts. Empty for a program without quoted forms."""
     written, pending = dict[str, str](), list(reversed(forms))
     while pending:
         node = pending.pop()
@@ -137,7 +136,8 @@ def definitions(forms: Sequence[Any]) -> str:
 
 
 class Unquoted(ast.NodeTransformer):
-    """In a program with quoted forms: a constant is a name, ``not`` and patterns of lists know forms."""
+    """Adapts a program with quoted forms: a constant becomes a name; ``not`` and list patterns accept
+    forms."""
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)

@@ -1,8 +1,7 @@
 """Walks a program with its scopes and rewrites every idiom of other Lisps to Hy.
 
-It knows which parts of a form are values. A name that the program binds, or that a tool has, is no idiom. It
-must not know any idiom but by the table, nor tools (only their names), the sandbox, or doors.
-"""
+Only parts of a form that are values are rewritten. A name that the program binds, or the name of a tool, is
+not an idiom. The idioms are in the table (idioms.py)."""
 
 from __future__ import annotations
 
@@ -29,10 +28,10 @@ from quoth.tools.program.macros import Definitions, MacroError, size_of
 
 
 def rewrite(forms: Sequence[Any], names: Iterable[str] = (), given: Definitions | None = None) -> list[Any]:
-    """``forms`` with every idiom rewritten to Hy, and every call of a macro that is ``given`` expanded.
-    ``names`` are the tools'. Raises ProgramTooLarge, and MacroError for a call whose expansion is not known.
+    """``forms`` with every idiom rewritten to Hy, and every call of a ``given`` macro expanded. ``names`` are
+    the names of the tools. Raises ProgramTooLarge, and MacroError for a call whose expansion is unknown.
 
-    The result is longer by at most a constant factor: only names are duplicated."""
+    The result is longer by at most a constant factor, because only names are duplicated."""
     made, unknown = rewritten(forms, names, given)
     for node in unknown.values():
         raise MacroError(node, f"{head_of(node)} is a macro, and macros are not expanded here")
@@ -42,23 +41,23 @@ def rewrite(forms: Sequence[Any], names: Iterable[str] = (), given: Definitions 
 def rewritten(
     forms: Sequence[Any], names: Iterable[str], given: Definitions | None
 ) -> tuple[list[Any], dict[str, Any]]:
-    """The rewritten ``forms``, and the outermost calls of macros whose expansion is not known, by their text:
-    these are left as they are."""
+    """The rewritten ``forms``, and the outermost macro calls whose expansion is unknown, by their text. These
+    calls are left unchanged."""
     rewriter = _Rewriter(forms, names, given)
     return rewriter.body(rewriter.with_tail(forms), rewriter.bound), rewriter.unknown
 
 
 def rewrite_typed(form: Any, names: Iterable[str], expand: Callable[[Any], Any]) -> Any:
-    """A ``form`` that a person has typed, with the idioms rewritten that are not Hy.
+    """A ``form`` typed by a person, with idioms rewritten unless they are Hy.
 
-    ``names`` are those that have a value, or are a macro, at the prompt. ``expand`` is given a form with such
-    a head: it returns the expansion of a macro that was defined at the prompt, None for any other macro,
-    whose arguments stay as they are, and the form itself for a function. Forms of Hy's core macros that Hy
-    accepts are unchanged, and so are quoted forms, keywords and the bodies of macros."""
+    ``names`` are the names with a value, and the macros, at the prompt. ``expand`` takes a form with such a
+    head: it returns the expansion of a macro defined at the prompt, None for any other macro (its arguments
+    are left unchanged), and the form itself for a function. Forms of Hy's core macros that Hy accepts are
+    unchanged, and so are quoted forms, keywords and the bodies of macros."""
     rewriter = _TypedRewriter([form], names, expand)
     try:
         return rewriter.form_at(form, rewriter.bound)
-    except RecursionError:  # also ProgramTooLarge: Hy says what it has against such a form
+    except RecursionError:  # includes ProgramTooLarge; Hy reports the error of such a form
         return form
 
 
@@ -69,7 +68,7 @@ class _Rewriter(Builder):
         self.macros = frozenset(map(mangled, given.macros)) if given else frozenset[str]()
         self.unknown: dict[str, Any] = {}
 
-    # ---- walking: each method takes a form in one kind of place
+    # ---- walking: each method handles a form in one kind of position
 
     def value(self, node: Any, env: Names) -> Any:
         """A form whose value is used."""
@@ -142,7 +141,7 @@ class _Rewriter(Builder):
         return [self.value(item, env) for item in items]
 
     def arguments(self, items: Sequence[Any], env: Names) -> list[Any]:
-        """Of a call: a keyword is the name of what follows it, and what follows it is a value."""
+        """The arguments of a call: a keyword names the next item, which is a value."""
         made: list[Any] = []
         place = 0
         while place < len(items):
@@ -156,14 +155,14 @@ class _Rewriter(Builder):
         return made
 
     def body(self, items: Iterable[Any], env: Names) -> list[Any]:
-        """Forms of which only the last has a value that is used, and that not always."""
+        """Forms of a body: only the value of the last one may be used."""
         return [
             self.form_at(item, env) if not isinstance(item, m.Keyword) else self.value(item, env)
             for item in items
         ]
 
     def clauses(self, items: Sequence[Any], env: Names) -> tuple[list[Any], Names]:
-        """The clauses of a comprehension or loop, and the names that hold after them."""
+        """The clauses of a comprehension or loop, and the names bound after them."""
         made: list[Any] = []
         place = 0
         while place < len(items):
@@ -184,7 +183,7 @@ class _Rewriter(Builder):
     # ---- a Clojure for, where its value is used
 
     def collected(self, node: Any) -> Any:
-        """``(for [x xs] (f x))`` whose value is used: Hy's own is None, so the list of values is meant."""
+        """``(for [x xs] (f x))`` whose value is used: in Hy that is None, so the list of values is meant."""
         if not (begins(node, "for") and len(node) == 3 and isinstance(node[1], m.List) and node[1]):
             return node
         inside = {str(name) for name in symbols_in(node)}
@@ -193,7 +192,7 @@ class _Rewriter(Builder):
         return self.form(node, "lfor", *node[1], node[2])
 
     def with_tail(self, forms: Sequence[Any]) -> list[Any]:
-        """``forms`` with a for over calls of a tool at the very end as a list: its values are the answer."""
+        """``forms``, with a for over tool calls at the very end as a list: its values are the answer."""
         if not forms:
             return []
         last = forms[-1]
@@ -205,7 +204,8 @@ class _Rewriter(Builder):
 
 
 class _TypedRewriter(_Rewriter):
-    """Leaves Hy as it is: keywords, quoted forms, loops, and the arguments of macros that are not its own."""
+    """Leaves Hy unchanged: keywords, quoted forms, loops, and the arguments of macros not defined at the
+    prompt."""
 
     def __init__(self, forms: Sequence[Any], names: Iterable[str], expand: Callable[[Any], Any]) -> None:
         super().__init__(forms, names)
@@ -232,13 +232,13 @@ class _TypedRewriter(_Rewriter):
         return RULES.get(name)
 
     def fresh(self, node: Any) -> Any:
-        """A name that the prompt lists among none of the person's."""
+        """A new name that the prompt does not list among the person's names."""
         self.made += 1
         return m.Symbol(f"_hy_typed_{self.made}").replace(node)
 
 
 def _is_hys_cond(node: Any) -> bool:
-    """Tests and values in turn. ``((= 1 2) 3)`` cannot be a test: it would call True or False."""
+    """Whether tests and values alternate. ``((= 1 2) 3)`` cannot be a test: it would call True or False."""
     return len(node) % 2 == 1 and not any(
         isinstance(test, m.Expression)
         and test
@@ -251,10 +251,10 @@ def _is_hys_cond(node: Any) -> bool:
 
 
 def _walk_function(w: _Rewriter, node: Any, env: Names) -> list[Any]:
-    """fn and defn: parameters are names, defaults are values, and the body knows the parameters."""
+    """fn and defn: parameters are names, defaults are values, and the parameters are bound in the body."""
     place = next((i for i, item in enumerate(node[1:], 1) if isinstance(item, m.List)), len(node))
     if begins(node, "defn") and not any(isinstance(n, (m.Symbol, m.Expression)) for n in node[1:place]):
-        # the first list is that of the decorators
+        # the first list contains the decorators
         place = next((i for i, n in enumerate(node) if i > place and isinstance(n, m.List)), len(node))
     made = list(node[:place])
     if place < len(node):
@@ -361,7 +361,7 @@ def _walk_test_and_body(w: _Rewriter, node: Any, env: Names) -> list[Any]:
 
 
 def _walk_changed(w: _Rewriter, node: Any, env: Names) -> list[Any]:
-    """(+= x 1), (setx x 1): what is changed is no value."""
+    """(+= x 1), (setx x 1): the target is not a value."""
     return [node[0], *_targets(w, node[1:2], env), *w.values(node[2:], env)]
 
 
@@ -370,7 +370,7 @@ def _walk_deleted(w: _Rewriter, node: Any, env: Names) -> list[Any]:
 
 
 def _walk_raise(w: _Rewriter, node: Any, env: Names) -> list[Any]:
-    """Its :from is a name of its own."""
+    """raise: its :from is not an argument name."""
     return [node[0], *w.arguments(node[1:], env)]
 
 
@@ -397,7 +397,7 @@ WALKS: dict[str, Callable[[_Rewriter, Any, Names], list[Any]]] = {
     **dict.fromkeys(("setx", *(f"{op}=" for op in "+ - * / // % ** @ & | ^ << >>".split())), _walk_changed),  # noqa: SIM905
 }
 AS_THEY_ARE = frozenset(("import", "global", "nonlocal", "annotate"))
-# At the prompt, also forms that are evaluated while Hy compiles, and those that define macros.
+# At the prompt, also forms that are evaluated while Hy compiles, and definitions of macros.
 TYPED_AS_THEY_ARE = AS_THEY_ARE | {
     *("quote", "quasiquote"),
     *("defmacro", "defreader", "deftype", "require", "export", "pragma", "py", "pys", "do-mac"),

@@ -1,1 +1,1 @@
-"""Runs programs in a sandbox, suspends and resumes them."""
+"""Runs, suspends and resumes programs in a sandbox."""

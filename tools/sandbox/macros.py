@@ -1,9 +1,8 @@
-"""Expands the macros of a program: each runs in a session of the sandbox without tools, clock or randomness.
+"""Expands the macros of a program in a session of the sandbox without tools, clock or randomness.
 
-The calls of a round are expanded by one feed, outermost first, until none is left; the same text always
-expands to the same forms. The result is compiled like any other program (tools/program/compiler.py), which
-checks it. It must not know doors, or who keeps the definitions.
-"""
+The macro calls of a round are expanded in one feed, outermost first, until none is left. The same text always
+expands to the same forms. The result is compiled and checked like any other program
+(tools/program/compiler.py)."""
 
 from __future__ import annotations
 
@@ -45,13 +44,13 @@ from quoth.tools.sandbox.wall import (
 )
 
 MAX_ROUNDS = 50
-MAX_MACROS = 200  # of a program and its session
-MAX_WORK = 200_000  # parts of the program, counted again in each round
-MAX_NODES = 10_000  # of all expansions of a program
-MAX_SECONDS = 0.5  # of one round
-MAX_ALL_SECONDS = 2.0  # of all rounds of a program, with the time until a worker answers
+MAX_MACROS = 200  # in a program and its session
+MAX_WORK = 200_000  # nodes of the program, counted again in each round
+MAX_NODES = 10_000  # nodes of all expansions of a program
+MAX_SECONDS = 0.5  # for one round
+MAX_ALL_SECONDS = 2.0  # for all rounds of a program, including the wait for a worker
 
-# The names of ``gensym`` are those of no other program: a function of the session may use one.
+# The names made by ``gensym`` are unique to the program, because a function kept in the session may use one.
 _PRELUDE = """\
 __macros, __generated = {{}}, []
 def gensym(name="g"):
@@ -75,8 +74,8 @@ def macroexpand(form):
 async def compile_expanded(
     text: str, names: Iterable[str], sandbox: ProgramRunner, kept: SavedValues | None = None
 ) -> Program:
-    """The program ``text`` with its macros, and those that its session has ``kept``, expanded. ``names`` are
-    the tools'. Raises ProgramError."""
+    """The program ``text`` with its macros and the macros ``kept`` by its session expanded. ``names`` are the
+    names of the tools. Raises ProgramError."""
     macros = kept.macros if kept is not None else {}
     forms = kept is not None and FORMS_MARK in kept.state
     return compile_program(text, names, await expand(text, names, sandbox, macros, forms=forms))
@@ -90,11 +89,11 @@ async def expand(
     *,
     forms: bool = False,
 ) -> Definitions | None:
-    """What to compile the program ``text`` with; None if it has no macros, and its session no ``forms``.
-    ``names`` are the tools', ``kept`` the definitions of the session's macros by name. Raises
-    ProgramError."""
+    """The Definitions for compiling the program ``text``; None if it has no macros and its session has no
+    ``forms``. ``names`` are the names of the tools, ``kept`` the definitions of the session's macros by name.
+    Raises ProgramError."""
     kept = kept or {}
-    spelt = text.replace("_", "-")  # as the names of macros are, or not
+    spelt = text.replace("_", "-")  # macro names are written with -
     if DEFMACRO not in text and not any(name.replace("_", "-") in spelt for name in (*kept, "macroexpand")):
         return Definitions(forms=True) if forms else None
     tools = tuple(names)
@@ -107,11 +106,11 @@ async def expand(
         return Definitions(forms=True) if forms else None
     macros = {**kept, **{name: show(form) for name, form in defined.items()}}
     if len(macros) > MAX_MACROS:
-        raise ProgramError(f"The session and the program have more than {MAX_MACROS} macros.")
+        raise ProgramError(f"The session and the program together have more than {MAX_MACROS} macros.")
     expander = _Expander(text, macros, forms)
     async with sandbox.worker(MAX_SECONDS) as session:
         await expander.begin(session)
-        for name, form in defined.items():  # used or not: its errors are those of the program
+        for name, form in defined.items():  # even if unused, its errors are reported
             await expander.function(name, form, text)
         if not MACROEXPANDS.isdisjoint(symbols):
             for name in expander.given.macros:
@@ -127,7 +126,7 @@ class _Expander:
     def __init__(self, text: str, macros: Mapping[str, str], forms: bool) -> None:
         self.given = Definitions(macros, forms=forms)
         self.python = _PRELUDE.format(digest=hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8])
-        self.compiled: dict[str, bool] = {}  # the macros met so far; False while their bodies are compiled
+        self.compiled: dict[str, bool] = {}  # macros found so far; False while their bodies are compiled
         self.names = {mangled(name): name for name in macros}
         self.nodes = self.work = 0
         self.seconds = MAX_ALL_SECONDS
@@ -145,13 +144,13 @@ class _Expander:
             self.work += size + self.nodes
             if self.work > MAX_WORK:
                 raise ProgramError(
-                    "The macros take too many rounds for the length of the program; make two of it."
+                    "The macros take too many rounds for the length of the program; split it in two."
                 )
             try:
                 _, unknown = rewritten(forms, names, self.given)
             except ProgramTooLarge as error:
                 raise refusal(
-                    error.node, text, "the program is too long once its macros are expanded"
+                    error.node, text, "the program is too long after its macros are expanded"
                 ) from None
             except RecursionError:
                 raise ProgramError(TOO_DEEP) from None
@@ -162,7 +161,7 @@ class _Expander:
         raise refusal(node, text, f"{head_of(node)} still expands after {MAX_ROUNDS} rounds")
 
     async def round(self, calls: Mapping[str, Any], text: str) -> None:
-        """Learn the expansions of ``calls``, given by their text."""
+        """Expand ``calls``, given by their text, and store the expansions."""
         lines = ["__made = []"]
         for call in calls.values():
             name = self.names[mangled(head_of(call))]
@@ -170,7 +169,7 @@ class _Expander:
             try:
                 given = [ast.unparse(constant(item)) for item in call[1:]]
             except UnquotableError:
-                raise refusal(call, text, f"{name} cannot be given a form that is not data") from None
+                raise refusal(call, text, f"{name} takes only forms that are data") from None
             except RecursionError:
                 raise ProgramError(TOO_DEEP) from None
             lines.append(f"__made.append(__part(__macros[{name!r}]({', '.join(given)})))")
@@ -186,14 +185,14 @@ class _Expander:
         self.nodes += size_of(made.values())
         if self.nodes > MAX_NODES:
             node = next(iter(calls.values()))
-            raise refusal(node, text, f"the expansions have more than {MAX_NODES} parts")
+            raise refusal(node, text, f"the expansions have more than {MAX_NODES} nodes")
         self.given = replace(self.given, expansions={**self.given.expansions, **made})
 
     async def function(self, name: str, form: Any = None, text: str = "", at: Any = None) -> None:
-        """Have the function of a macro in the session; macros that its body calls are expanded before."""
+        """Define the function of a macro in the session. Macros that its body calls are expanded first."""
         if name in self.compiled:
             if not self.compiled[name]:
-                why = f"the macro {name} is used in its own body; write a function inside of it"
+                why = f"the macro {name} is used in its own body; write a function inside it"
                 raise refusal(form if at is None else at, text, why)
             return
         self.compiled[name] = False
@@ -207,13 +206,14 @@ class _Expander:
         self.compiled[name] = True
 
     async def feed(self, python: str) -> list[Any]:
-        """Run Python in the session; the values that it answers. Raises _FailedMacroError, ProgramError."""
+        """Run Python in the session and return the values it answers. Raises _FailedMacroError,
+        ProgramError."""
         import pydantic_monty as monty
 
         answer: list[Any] = []
         began = monotonic()
         try:
-            unseen = monty.CollectString(MAX_OUTPUT)  # what a macro prints is nobody's
+            unseen = monty.CollectString(MAX_OUTPUT)  # discards the output of a macro
             step = await self.session.feed_start(python, print_callback=unseen)
             while not isinstance(step, monty.MontyComplete):
                 if getattr(step, "function_name", "") == host_name(ANSWER):
@@ -233,7 +233,7 @@ class _Expander:
 
 
 class _FailedMacroError(Exception):
-    """The function of a macro raised, or was stopped."""
+    """The function of a macro raised an exception, or was stopped."""
 
 
 def _model(value: Any) -> Any:

@@ -1,7 +1,4 @@
-"""The pool of crash-isolated Monty worker processes; it starts with the first program.
-
-Knows Monty and processes; it must not know programs or what their calls mean.
-"""
+"""The pool of crash-isolated Monty worker processes. It starts with the first program."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ MAX_WORKERS = 32
 
 @dataclass(frozen=True)
 class SandboxLimits:
-    """Limits of one run: seconds of execution (without waiting for calls), bytes of memory, recursion depth,
-    and inner calls (each branch of a pmap counts as one)."""
+    """Limits of one run: seconds of execution (not counting waits for calls), bytes of memory, recursion
+    depth, and number of inner calls (each branch of a pmap counts as one)."""
 
     seconds: float = 5.0
     memory: int = 128 * 1024 * 1024
@@ -29,20 +26,20 @@ class SandboxLimits:
 
 
 class WorkerPool:
-    """Worker processes, at most MAX_WORKERS; each running path of a program has one."""
+    """At most MAX_WORKERS worker processes. Each running path of a program uses one."""
 
     def __init__(self, limits: SandboxLimits | None = None) -> None:
         self.limits = limits or SandboxLimits()
         self._pool: Any = None
         self._starting = asyncio.Lock()
         self._free = asyncio.Semaphore(MAX_WORKERS)
-        self._waiting = 0  # so many paths wait for a worker
-        self._told: set[asyncio.Future[None]] = set()  # who is told when one does
+        self._waiting = 0  # number of paths that wait for a worker
+        self._told: set[asyncio.Future[None]] = set()  # futures set when a path begins to wait
 
     @contextlib.asynccontextmanager
     async def worker(self, seconds: float | None = None) -> AsyncIterator[Any]:
-        """A Monty session in a worker of its own; waits until one is free. ``seconds`` that each of its feeds
-        may take, those of the limits by default."""
+        """A Monty session in its own worker; waits until one is free. Each of its feeds may take ``seconds``
+        (default: the limit of the pool)."""
         pool = await self._started()
         if self._free.locked():
             self._waiting += 1
@@ -62,7 +59,7 @@ class WorkerPool:
             self._free.release()
 
     def _when_wanted(self) -> asyncio.Future[None]:
-        """Done as soon as a path waits for a worker; to be cancelled by whoever asks."""
+        """A future that is done when a path waits for a worker. The caller must cancel it."""
         told: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._waiting:
             told.set_result(None)
@@ -91,12 +88,12 @@ class WorkerPool:
             "max_feed_duration_secs": self.limits.seconds if seconds is None else seconds,
             "max_memory": self.limits.memory,
             "max_recursion_depth": self.limits.recursion,
-            "max_suspensions": 2 * self.limits.calls + 200,  # names that are looked up count too
+            "max_suspensions": 2 * self.limits.calls + 200,  # name look-ups count, too
             "max_total_sleep_secs": self.limits.seconds,
         }
 
     async def aclose(self) -> None:
-        """Stop the workers; the next program starts new ones. May be called twice."""
+        """Stop the workers. The next program starts new ones. May be called twice."""
         pool, self._pool = self._pool, None
         if pool is not None:
             await pool.__aexit__(None, None, None)
@@ -104,8 +101,8 @@ class WorkerPool:
 
 @contextlib.contextmanager
 def _deaf() -> Iterator[None]:
-    """Blocks SIGINT and SIGHUP in this thread while Monty starts, so that its threads and workers inherit the
-    mask: Ctrl-C is for us, and a program that waits for approval must outlive it."""
+    """Block SIGINT and SIGHUP in this thread while Monty starts, so that its threads and workers inherit the
+    mask: Ctrl-C is for this process, and a program that waits for approval must survive it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
@@ -114,7 +111,7 @@ def _deaf() -> Iterator[None]:
 
 
 def _let_threads_leave() -> None:
-    """Release the GIL for a moment at exit. Monty's threads wake our event loop, and one that is inside
+    """Release the GIL for a moment at exit. Monty's threads wake our event loop; a thread that is inside
     Python when the interpreter shuts down aborts the process (seen: exit code 134, one run in twenty on a
     busy machine)."""
     time.sleep(0.1)

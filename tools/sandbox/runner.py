@@ -1,13 +1,11 @@
-"""The sandbox: runs a program in Monty workers and passes its inner calls to a function of the caller.
-
-Knows compiled programs and Monty; it must not know the door or the store.
+"""The sandbox: runs a compiled program in Monty workers and passes its inner calls to a function of the
+caller.
 
 A run is a tree of paths. The program itself is the path "", and each branch of a ``pmap`` is a path below it.
-Where a path branches, its whole state is copied (Monty can serialize a suspended program) and every copy goes
-on in a worker of its own. So any function can be mapped, and any call in it can wait. A path that waits for
-its branches, or while others need a worker, is serialized and gives its worker back, so programs that run
-programs cannot starve each other.
-"""
+When a path branches, its whole state is copied (Monty can serialize a suspended program), and every copy
+continues in its own worker. So any function can be mapped, and any call in it can wait. A path that waits for
+its branches, or that waits while other paths need a worker, is serialized and returns its worker. So programs
+that run programs cannot starve each other."""
 
 from __future__ import annotations
 
@@ -50,17 +48,17 @@ from quoth.tools.sandbox.wall import (
 from quoth.tools.text import short
 
 MAX_OUTPUT = 100_000
-MAX_DUMPED = 64 * 1024 * 1024  # bytes of the paths of a program that stand still
-MAX_AT_ONCE = 8  # branches of one pmap
+MAX_DUMPED = 64 * 1024 * 1024  # bytes of all suspended paths of a program
+MAX_AT_ONCE = 8  # branches of one pmap that run in parallel
 OWN = (ANSWER, BRANCH, JOIN, FAILED)
-VALUES = "values"  # the function that lists what the session keeps
+VALUES = "values"  # the function that lists the values kept by the session
 
 
-# Makes an inner call; the name is that of this very use of the tool, the same however often the program is
-# carried on. Returns the value, or raises ToolFailure, and Pending where the program is to stand still.
+# Runs an inner call. The name identifies this use of the tool and stays the same when the program is resumed.
+# Returns the value, or raises ToolFailure; raises Pending if the program must be suspended.
 InnerCall = Callable[[CallForm, str], Awaitable[Any]]
-_Answer = dict[str, Any]  # what Monty is told a call came to
-# Told what a program leaves behind: the sandbox's state, and name, type and length of each value.
+_Answer = dict[str, Any]  # the result of a call, as Monty takes it
+# Receives the values that a program leaves: the sandbox's state, and name, type and length of each value.
 KeepValues = Callable[[bytes, list[dict[str, Any]]], None]
 
 
@@ -68,7 +66,7 @@ KeepValues = Callable[[bytes, list[dict[str, Any]]], None]
 class _RunState:
     """The state of one run, shared by all its paths."""
 
-    outside: dict[str, str]  # the tools by the names of the host's functions
+    outside: dict[str, str]  # tools, by the names of the host functions
     call: InnerCall
     limits: SandboxLimits
     values: list[dict[str, Any]]
@@ -77,17 +75,17 @@ class _RunState:
     printed: dict[str, str] = field(default_factory=dict)
     failures: list[ToolFailure] = field(default_factory=list)
     answer: Any = None
-    dumped: int = 0  # bytes of the paths that stand still
-    forms: bool = False  # whether a form that a call returns is one inside
+    dumped: int = 0  # bytes of the suspended paths
+    forms: bool = False  # whether a form returned by a call is a form inside, too
     finish: Callable[[Any], Awaitable[None]] | None = None
 
     def count(self, calls: int = 1) -> None:
         self.calls += calls
         if self.calls > self.limits.calls:
-            raise ProgramError("The program was stopped: it made more calls than it may.")
+            raise ProgramError("The program was stopped: it exceeded its limit of calls.")
 
     def name(self, path: str, form: CallForm) -> str:
-        """The name of the next use of this very call on a path."""
+        """The name of the next use of this call on a path."""
         made = self.made.setdefault(path, Counter())
         made[form.digest] += 1
         return f"{path}{form.digest[:16]}.{made[form.digest]}"
@@ -106,14 +104,14 @@ class _RunState:
 
 @dataclass(frozen=True)
 class _Suspended:
-    """A suspended path: ``node`` is its state as JSON data, ``messages`` the questions it waits for."""
+    """A suspended path. ``node`` is its state as JSON data, ``messages`` are the questions it waits for."""
 
     node: dict[str, Any]
     messages: Sequence[str]
 
     def at(self, run: _RunState, blob: bytes) -> _Suspended:
-        """The same with the path's serialized state; without it once the run's states exceed MAX_DUMPED, so
-        that the program is run again from its beginning."""
+        """The same with the path's serialized state. If the states of the run exceed MAX_DUMPED, the state is
+        left out, and the program will be run again from its beginning."""
         run.dumped += len(blob)
         kept = _text(blob) if run.dumped <= MAX_DUMPED else ""
         return _Suspended({**self.node, "blob": kept}, self.messages)
@@ -124,13 +122,13 @@ class _Branch:
     """The result of a branch of a pmap."""
 
     value: Any = None
-    failure: tuple[str, str] | None = None  # the kind of the exception and what it says
+    failure: tuple[str, str] | None = None  # the exception's class and message
 
 
 class Sandbox(WorkerPool):
-    """Runs programs in the workers of a pool, until they end or are suspended."""
+    """Runs programs in the workers of a pool until they end or are suspended."""
 
-    _wall = b""  # the state of a session in which nothing has run yet
+    _wall = b""  # the state of a new session
 
     async def run(
         self,
@@ -144,13 +142,13 @@ class Sandbox(WorkerPool):
         keep: KeepValues | None = None,
         unnamed: Collection[str] = (),
     ) -> tuple[Any, str]:
-        """Run or resume a program, and return its value and its output. ``call`` makes its inner calls of
-        ``names``; no hint says those that are ``unnamed``.
+        """Run or resume a program, and return its value and its output. ``call`` runs its inner calls of the
+        tools ``names``; hints do not mention the tools ``unnamed``.
 
-        ``state`` is that of an earlier Pending, to resume from. ``values`` and ``listing`` are what the
+        ``state`` is the state of an earlier Pending, to resume from. ``values`` and ``listing`` are what the
         session's last program passed to ``keep``: Monty's state, and name, type and length of each value.
         Raises ProgramError, the ToolFailure of an inner call that the program did not catch, or Pending while
-        a call waits; its ``state`` is empty where it is too large to keep."""
+        a call waits. The ``state`` of Pending is empty if it is too large to keep."""
         tools = _by_alias(tuple(names))
         outside = {host_name(name): tool for name, tool in tools.items()}
         run = _RunState(outside, call, self.limits, list(listing), forms=program.forms)
@@ -180,14 +178,14 @@ class Sandbox(WorkerPool):
             told = [tool for tool in tools.values() if tool not in unnamed]
             raise runtime_error(error, run.failures, told, program.text) from None
         if isinstance(ended, _Suspended):
-            # One sentence each: a person decides them one by one.
+            # One sentence for each question, because a person decides each separately.
             message = "\n".join(dict.fromkeys(ended.messages))
             state = {**run.written(), "node": ended.node} if run.dumped <= MAX_DUMPED else {}
             raise Pending(message, state=state)
         return run.answer, run.printed.get("", "")
 
     async def _open(self, session: Any, values: bytes | None) -> None:
-        """Let a session begin with ``values``, or with the wall alone: that is built once, then loaded."""
+        """Start a session with ``values``, or with only the wall, which is built once and then loaded."""
         if values is not None or self._wall:
             await session.load_session(values or self._wall)
         else:
@@ -197,7 +195,7 @@ class Sandbox(WorkerPool):
     async def _drive(
         self, run: _RunState, path: str, begin: Callable[[Any, Any], Awaitable[Any]]
     ) -> _Branch | _Suspended:
-        """Run a path until it ends or is suspended, in one worker after another."""
+        """Run a path until it ends or is suspended; its worker may change."""
         import pydantic_monty as monty
 
         while True:
@@ -220,8 +218,8 @@ class Sandbox(WorkerPool):
     async def _until_it_waits(
         self, run: _RunState, path: str, session: Any, step: Any
     ) -> _Branch | _Suspended | tuple[bytes, Callable[[], Awaitable[_Answer | _Suspended]]]:
-        """Run until the path ends, is suspended, or must give its worker back; then returns its serialized
-        state and a function that gets the answer it waits for."""
+        """Run until the path ends, is suspended, or must return its worker. In the last case, returns its
+        serialized state and a function that gets the answer it waits for."""
         import pydantic_monty as monty
 
         while True:
@@ -262,7 +260,7 @@ class Sandbox(WorkerPool):
                 step = await step.resume({"exc_type": "NameError", "message": message})
 
     async def _done_or_wanted(self, answer: asyncio.Future[Any]) -> bool:
-        """Wait until a call is answered or another path needs a worker; whether it is answered."""
+        """Wait until a call is answered or another path needs a worker. Returns whether it is answered."""
         wanted = self._when_wanted()
         try:
             await asyncio.wait({answer, wanted}, return_when=asyncio.FIRST_COMPLETED)
@@ -275,8 +273,8 @@ class Sandbox(WorkerPool):
         return answer.done()
 
     async def _branches(self, run: _RunState, path: str, blob: bytes, number: int) -> _Answer | _Suspended:
-        """Run every branch; the answer is the list of their values or the first failure. The path is
-        suspended when one of them waits, after the others have ended."""
+        """Run every branch. The answer is the list of their values, or the first failure. If a branch waits,
+        the path is suspended after the other branches have ended."""
         run.count(number)
         made = run.made.setdefault(path, Counter())
         made["branches"] += 1
@@ -303,7 +301,7 @@ class Sandbox(WorkerPool):
 
         tasks = [asyncio.ensure_future(go(place, node)) for place, node in enumerate(nodes)]
         try:
-            await asyncio.wait(tasks)  # one that fails hurts no other
+            await asyncio.wait(tasks)  # a failing branch does not affect the others
         finally:
             for task in tasks:
                 task.cancel()
@@ -311,7 +309,7 @@ class Sandbox(WorkerPool):
         ended = [task.result() for task in tasks]
         if messages := [message for node in ended for message in node.get("messages", ())]:
             return _Suspended({"at": "branches", "fork": fork, "nodes": ended}, messages)
-        for place in range(len(nodes)):  # what they printed, in their order
+        for place in range(len(nodes)):  # their output, in order
             below = f"{fork}-{place}/"
             run.printed[path] = (run.printed.get(path, "") + run.printed.pop(below, ""))[:MAX_OUTPUT]
         for node in ended:
@@ -337,12 +335,12 @@ class Sandbox(WorkerPool):
 
 @lru_cache(maxsize=16)
 def _by_alias(names: tuple[str, ...]) -> Mapping[str, str]:
-    """The tools by what they are called inside."""
+    """The tools, by their names inside the sandbox."""
     return {alias(hy.mangle(name)): name for name in names}
 
 
 def _resumed(run: _RunState, blob: bytes, answer: Any) -> Callable[[Any, Any], Awaitable[Any]]:
-    """A function that loads a serialized path into a session and passes it the answer it waited for."""
+    """A function that loads a serialized path into a session and passes it the answer."""
 
     async def begin(session: Any, printed: Any) -> Any:
         step = await session.load_snapshot(blob, external_lookup=_lookup(run), print_callback=printed)
@@ -367,7 +365,7 @@ def _lookup(run: _RunState) -> dict[str, Any]:
 
 
 async def _inner(run: _RunState, path: str, step: Any) -> _Answer | _Suspended:
-    """Make one inner call: its value, or the exception to raise inside the program."""
+    """Run one inner call. Returns its value, or the exception to raise inside the program."""
     tool = run.outside[step.function_name]
     run.count()
     try:
@@ -375,7 +373,7 @@ async def _inner(run: _RunState, path: str, step: Any) -> _Answer | _Suspended:
         named: dict[str, Any] = {}
         for spelt, value in by_name.items():
             if (name := kebab(spelt)) in named or len(name) > MAX_NAME:
-                why = "stands twice" if name in named else "is no name"
+                why = "is given twice" if name in named else "is not a valid name"
                 raise ProgramError(f"The argument :{short(name, MAX_NAME)} {why}.")
             named[name] = argument(bounded(value))
         form = CallForm(tool, named, tuple(argument(bounded(value)) for value in positional))
@@ -398,7 +396,9 @@ async def _answered(run: _RunState, form: CallForm, name: str) -> _Answer | _Sus
         return {"return_value": entering(await run.call(form, name), run.forms)}
     except Pending as pending:
         data = [value.data if isinstance(value, Code) else None for value in _values(form)]
-        more = {"data": data} if any(one is not None for one in data) else {}  # which the text does not say
+        more = (
+            {"data": data} if any(one is not None for one in data) else {}
+        )  # data that the text does not contain
         return _Suspended({"at": "call", "form": str(form), "name": name, **more}, [pending.message])
     except ToolFailure as failure:
         run.failures.append(failure)
@@ -420,11 +420,11 @@ def _exception(kind: str, message: str) -> dict[str, Any]:
     return {"exc_type": "RuntimeError", "message": f"{kind}: {message}"}
 
 
-# What a session keeps
+# Values that a session keeps
 
 
 async def _keep(session: Any, names: Iterable[str], keep: KeepValues) -> None:
-    """Pass to ``keep`` the values that a program leaves for the next one of its session."""
+    """Pass to ``keep`` the values that a program leaves for the next program of its session."""
     state = await session.dump()
     known = {host_name(ANSWER): _placeholder}
     step = await session.feed_start(_looks(names), external_lookup=known)
@@ -438,7 +438,7 @@ def lisp_name(name: str) -> str:
     """A Python name in the program's spelling: ``read_file`` -> ``read-file``."""
     try:
         return str(hy.unmangle(name)).replace("_", "-")
-    except KeyError:  # it only looks as if it had been mangled
+    except KeyError:  # it only looks mangled
         return name
 
 

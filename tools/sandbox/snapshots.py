@@ -1,10 +1,8 @@
 """Stores suspended programs, and the values a session keeps between its programs.
 
 A snapshot is loaded only if this machine wrote it: each row is authenticated (HMAC-SHA-256, RFC 2104) with a
-key in the user's data folder, outside of every workspace. A row that was changed raises SnapshotError. One of
-another machine, or of another version of the sandbox, is ignored: the program is run again. Knows the store
-and bytes; it must not know doors or what a program is.
-"""
+key in the user's data folder, outside every workspace. A changed row raises SnapshotError. A row of another
+machine, or of another version of the sandbox, is ignored, and the program is run again."""
 
 from __future__ import annotations
 
@@ -27,10 +25,10 @@ from quoth.tools.storage.database import Store
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import private_folder, state_dir
 
-KEPT_SECONDS = 30 * 86400.0  # a call that waits may be carried on so long
-SWEPT_SECONDS = 3600.0  # what is older is looked for so often
+KEPT_SECONDS = 30 * 86400.0  # how long a waiting call can be resumed
+SWEPT_SECONDS = 3600.0  # between two searches for expired rows
 MAX_BYTES = 64 * 1024 * 1024
-MAX_REMEMBERED = 1024 * 1024  # bytes of what was opened last, to open it no second time
+MAX_REMEMBERED = 1024 * 1024  # bytes of the snapshot opened last, which is cached
 NAME_BYTES, MAC_BYTES = 8, 32
 
 
@@ -43,8 +41,12 @@ class StoreSnapshots:
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
-        self._last: tuple[str, bytes, dict[str, Any]] = "", b"", {}  # the values opened or written last
-        self._swept = 0.0  # when what is too old was last removed
+        self._last: tuple[str, bytes, dict[str, Any]] = (
+            "",
+            b"",
+            {},
+        )  # name, bytes and state of the snapshot opened or written last
+        self._swept = 0.0  # when expired rows were last removed
 
     @cached_property
     def _key(self) -> bytes:
@@ -63,7 +65,7 @@ class StoreSnapshots:
         self._store().execute("DELETE FROM snapshots WHERE name = ?", (f"call {key}",))
 
     def values(self, session: str, user: str) -> SavedValues | None:
-        found = self._get(_place(session, user), "of the values of this session", "; use another session")
+        found = self._get(_place(session, user), "The values of this session were", " Use another session.")
         if found is None:
             return None
         return SavedValues(found["state"], found["listing"], found["generation"], found.get("macros", {}))
@@ -75,17 +77,13 @@ class StoreSnapshots:
 
         def write() -> str:
             if sealed is None:
-                return f"The values of the session are larger than {MAX_BYTES >> 20} MiB and were not kept."
+                return f"The values of the session are larger than {MAX_BYTES >> 20} MiB and were not saved."
             try:
                 found = self._get(place)
             except SnapshotError:
-                return (
-                    "What the session had kept has been changed in the store; the new values were not kept."
-                )
+                return "The session's values were changed in the store; the new values were not saved."
             if (found["generation"] if found else "") != kept.generation:
-                return (
-                    "The values of the session have changed meanwhile; those of this program were not kept."
-                )
+                return "Another program saved values of this session; those of this program were not."
             self._put(place, session, sealed)
             self._remember(place, sealed, {**state, "state": kept.state})
             return ""
@@ -94,7 +92,7 @@ class StoreSnapshots:
 
     def _put(self, name: str, session: str, sealed: bytes) -> None:
         with self._store().transaction() as run:
-            if self._swept < time.time() - SWEPT_SECONDS:  # it looks at every row
+            if self._swept < time.time() - SWEPT_SECONDS:  # the deletion reads every row
                 run("DELETE FROM snapshots WHERE at < ?", (time.time() - KEPT_SECONDS,))
                 self._swept = time.time()
             run(
@@ -102,7 +100,9 @@ class StoreSnapshots:
                 (name, session, time.time(), sealed),
             )
 
-    def _get(self, name: str, what: str = "of the program", more: str = "") -> dict[str, Any] | None:
+    def _get(
+        self, name: str, what: str = "The saved state of the program was", more: str = ""
+    ) -> dict[str, Any] | None:
         found = self._store().execute("SELECT state FROM snapshots WHERE name = ?", (name,))
         if not found:
             return None
@@ -114,7 +114,7 @@ class StoreSnapshots:
         if sealed[:NAME_BYTES] != _key_name(key):
             return None  # another machine wrote it
         if not hmac.compare_digest(sealed[NAME_BYTES : NAME_BYTES + MAC_BYTES], _mac(key, name, packed)):
-            raise SnapshotError(f"What was kept {what} was changed in the store; it is not loaded{more}.")
+            raise SnapshotError(f"{what} changed in the store and cannot be loaded.{more}")
         state = _unpacked(zlib.decompress(packed))
         if state.pop("sandbox") != sandbox_version():
             return None
@@ -123,12 +123,13 @@ class StoreSnapshots:
         return state
 
     def _remember(self, name: str, sealed: bytes, state: dict[str, Any]) -> None:
-        """What a session keeps is opened for each of its programs. A row that has other bytes is opened."""
+        """Cache the values of a session, because each of its programs opens them. A row with other bytes is
+        opened again."""
         self._last = (name, sealed, state) if len(sealed) <= MAX_REMEMBERED else ("", b"", {})
 
 
 def _sealed(key: bytes, name: str, state: Mapping[str, Any], values: bytes = b"") -> bytes | None:
-    """The authenticated snapshot of a state, and of the ``values`` of a session; None for one too large."""
+    """The authenticated snapshot of a state and of the ``values`` of a session; None if it is too large."""
     text = json.dumps({**state, "sandbox": sandbox_version()}).encode()
     if len(text) + len(values) > 2 * MAX_BYTES:
         return None
@@ -137,7 +138,7 @@ def _sealed(key: bytes, name: str, state: Mapping[str, Any], values: bytes = b""
 
 
 def _unpacked(data: bytes) -> dict[str, Any]:
-    """The state in a snapshot; one of before has no length in front, and its values as base64."""
+    """The state in a snapshot. An old one has no length at its beginning, and its values as base64."""
     if data.startswith(b"{"):
         state: dict[str, Any] = json.loads(data)
         return state | ({"state": b64decode(state["state"])} if "generation" in state else {})
@@ -153,7 +154,7 @@ def _place(session: str, user: str) -> str:
 @cache
 def sandbox_version() -> str:
     """The version of the snapshot format; snapshots of another version are not loaded."""
-    from importlib.metadata import version  # here: it imports the whole of email
+    from importlib.metadata import version  # imported here, because it imports email
 
     from quoth.tools.sandbox.wall import WALL_VERSION
 
@@ -169,7 +170,8 @@ def _mac(key: bytes, name: str, packed: bytes) -> bytes:
 
 
 def _secret() -> bytes:
-    """This user's key on this machine, created once; processes that create it at once get the same one."""
+    """This user's key on this machine, created once. Processes that create it at the same time get the same
+    key."""
     path = state_dir() / "snapshots.key"
     if (key := _read(path)) is None:
         private_folder(path.parent)
@@ -186,5 +188,7 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     if len(key) != 32:
-        raise UsageError(f"The key of the snapshots, {path}, is damaged; remove it.")
+        raise UsageError(
+            f"The key of the snapshots, {path}, is damaged. Remove the file; a new key will be made."
+        )
     return key

@@ -1,8 +1,5 @@
-"""The wall of the sandbox: Python source that checks values inside before they leave, bounded copies of them
-on the host's side, and messages for the errors that end a program.
-
-Knows plain data, and the host's functions by name only.
-"""
+"""The wall of the sandbox: Python source that checks values inside before they leave, bounded copies of the
+values on the host's side, and messages for the errors that end a program."""
 
 from __future__ import annotations
 
@@ -31,23 +28,23 @@ from quoth.tools.program.quoting import FORM, FSTRING, KEYWORD, KINDS, MODELS, S
 from quoth.tools.registry.values import plain
 from quoth.tools.text import short
 
-MAX_VALUE = 2_000_000  # characters of a value that crosses the sandbox's wall, or of an argument
+MAX_VALUE = 2_000_000  # characters of a value that leaves or enters the sandbox, or of an argument
 MAX_MESSAGE = 2_000
 
 MAX_NAME = 200  # characters of the name of an argument
 
 
-# What leaves the sandbox is looked at in there first, within the program's limits. The host rebuilds sets and
-# keys, and Python hashes a tuple by all that it holds: sixty tuples, each twice in the next, would keep this
-# process busy for ever, out of reach of any deadline; so would numbers that all have one hash (the squares of
-# how many there may be are counted). Objects stay inside, for one may hold such a set.
-_TOO_LARGE = f"The value is too large: written out it has more than {MAX_VALUE} characters."
+# Values that leave the sandbox are checked inside first, within the program's limits. The host rebuilds sets
+# and keys, and Python hashes a tuple by all its items: sixty tuples, each twice in the next, would keep this
+# process busy for ever, and no deadline could stop it. The same is true of numbers with equal hashes, so the
+# squares of their counts are limited. Objects stay inside, because they may contain such a set.
+_TOO_LARGE = f"The value is too large: as text it has more than {MAX_VALUE} characters."
 _NO_DATA = "cannot leave the program; use texts, numbers, lists and dictionaries."
 
 _TOO_DEEP = f"The value is nested deeper than {MAX_DEPTH}."
-MAX_FORM_DEPTH = 90  # of forms in forms; Monty cuts what is deeper than its recursion limit, 200 levels
+MAX_FORM_DEPTH = 90  # nested forms; Monty's recursion limit is 200 levels
 
-# It uses its own names for what it needs: a program may give len another meaning, but cannot say __len.
+# It uses its own names for builtins: a program may redefine len, but cannot write __len.
 _WALL = f"""
 import datetime as __datetime, pathlib as __pathlib
 __dict, __error, __isinstance, __len, __sum, __type = dict, ValueError, isinstance, len, sum, type
@@ -95,7 +92,8 @@ def __guarded(call):
     __guarded(call) for call in (__wall_{ANSWER}, __wall_{BRANCH}, __wall_{JOIN}, __wall_{FAILED})
 ]
 """
-# Forms as values. What walks one keeps its own stack, for Monty has few levels of such methods.
+# Forms as values. Functions that walk a form keep their own stack, because Monty allows few levels of such
+# methods.
 _CLASSES = """
 class __Sym:
     def __init__(self, name):
@@ -226,35 +224,36 @@ def __taken(value):
 def __taking(call):
     return lambda *args, **kwargs: __taken(call(*args, **kwargs))
 """
-# A program that does not quote has none of it: the forms of a session would cost each of its programs.
+# Only programs that quote get these classes, to save time in the others.
 _FORMS = "if __Form is None:\n" + indent(_CLASSES, "    ") + f"    {BRANCH} = __taking({BRANCH})\n"
-FORMS_MARK = b"__form_true"  # a name of it, in the state of a session that has it
-# What a session keeps has its wall in it; another wall is another version of what is kept.
+FORMS_MARK = b"__form_true"  # one of its names; the state of a session with these classes contains it
+# The saved state of a session contains its wall, so another wall is another version of the state.
 WALL_VERSION = hashlib.sha256(f"{_WALL}{_FORMS}".encode()).hexdigest()[:16]
 
 
 def host_name(name: str) -> str:
-    """The name of a host function inside the sandbox; the plain name is that of its guard."""
+    """The name of a host function inside the sandbox. The plain name belongs to its guard."""
     return f"__wall_{name}"
 
 
 def with_guards(python: str, functions: Iterable[str], *, begun: bool, forms: bool = False) -> str:
-    """The program with a guard in front of each of these ``functions`` that it mentions, with the wall itself
-    unless the session has it already (``begun``), and with ``forms`` as values if it uses them."""
+    """The program with a guard for each of these ``functions`` that it mentions, with the wall unless the
+    session has it already (``begun``), and with ``forms`` as values if it uses them."""
     guarded = "__taking(__guarded(%s))" if forms else "__guarded(%s)"
     guards = [f"{name} = {guarded % host_name(name)}\n" for name in functions if name in python]
     return "".join(("" if begun else _WALL, _FORMS if forms else "", *guards, python))
 
 
 async def raise_wall(session: Any) -> None:
-    """Have the wall stand in a new session."""
+    """Define the wall in a new session."""
     names = map(host_name, (ANSWER, BRANCH, JOIN, FAILED))
     await session.feed_start(_WALL, inputs={name: host_function(name) for name in names})
 
 
 @lru_cache(maxsize=1024)
 def host_function(name: str) -> Any:
-    """The host's function of this name, to hand to the sandbox before it asks; the host answers its calls."""
+    """The host function of this name, passed to the sandbox before it looks it up. The host answers its
+    calls."""
 
     def function(*_: Any, **__: Any) -> None: ...
 
@@ -263,12 +262,12 @@ def host_function(name: str) -> Any:
 
 
 def placeholders(names: Iterable[str]) -> dict[str, Any]:
-    """Declares these names to the sandbox as functions; the host answers their calls."""
+    """Declare these names to the sandbox as functions. The host answers their calls."""
     return dict.fromkeys(names, _placeholder)
 
 
 def _placeholder(*_: Any, **__: Any) -> None:
-    """Tells the sandbox that a name is a function; its calls are answered by ``Sandbox.run``."""
+    """Declares a name as a function to the sandbox. ``Sandbox.run`` answers its calls."""
 
 
 def _text(blob: bytes) -> str:
@@ -276,7 +275,7 @@ def _text(blob: bytes) -> str:
 
 
 def require_readable(form: CallForm) -> None:
-    """Raise ProgramError for a call whose text cannot be read back, as an approval request needs it."""
+    """Raise ProgramError if the text of a call cannot be read back; an approval request needs that."""
     text = canonical(form)
     if len(text) > 20_000 or "0x" in text or re.search(r"\d{1000}", text):
         try:
@@ -286,7 +285,7 @@ def require_readable(form: CallForm) -> None:
 
 
 def given(step: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call that the sandbox makes. Raises ProgramError where the host cannot hash them."""
+    """The arguments of a call from the sandbox. Raises ProgramError if the host cannot hash them."""
     try:
         return step.args, step.kwargs
     except TypeError:
@@ -296,7 +295,7 @@ def given(step: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 def bounded(value: Any) -> Any:
     """A copy of a value from the sandbox: plain data of bounded size. Raises ProgramError otherwise.
 
-    It counts while it copies: a few shared lists can expand to more items than any memory holds."""
+    It counts while it copies, because a few shared lists can expand to more items than fit in memory."""
     left = MAX_VALUE
 
     def copy(item: Any, depth: int) -> Any:
@@ -336,20 +335,24 @@ def bounded(value: Any) -> Any:
 
 
 FORM_TYPES = {FORM: "", SYMBOL: "'", KEYWORD: ":"}
-FORM_NAMES = {FORM: "form", SYMBOL: "symbol", KEYWORD: "keyword"}  # the types of values that a session keeps
+FORM_NAMES = {
+    FORM: "form",
+    SYMBOL: "symbol",
+    KEYWORD: "keyword",
+}  # names of these types in the list of a session's values
 
 
 @dataclass(frozen=True)
 class FormValue:
-    """A form of a program outside of the sandbox: ``kind`` is its opening bracket, or ``'`` for a symbol and
-    ``:`` for a keyword, which have their name as the only item."""
+    """A form of a program, outside the sandbox. ``kind`` is its opening bracket, or ``'`` for a symbol and
+    ``:`` for a keyword, whose only item is the name."""
 
     kind: str
     items: tuple[Any, ...]
 
     def model(self) -> Any:
-        """The form as a model of Hy; ``readable`` checks its names. Raises ProgramError for a value that no
-        form may hold."""
+        """The form as a Hy model; ``readable`` checks its names. Raises ProgramError for a value that a form
+        cannot contain."""
         try:
             if self.kind in ("'", ":"):
                 return (m.Symbol if self.kind == "'" else m.Keyword)(*self.items, from_parser=True)
@@ -378,7 +381,7 @@ class FormValue:
         return FormData(str(self.readable()))
 
     def data(self) -> Any:
-        """As plain data: a name is its text, a form a list."""
+        """The form as plain data: a name becomes its text, a form becomes a list."""
         if self.kind in ("'", ":"):
             return self.items[0]
         items = [item.data() if isinstance(item, FormValue) else item for item in self.items]
@@ -390,7 +393,8 @@ class FormValue:
 
 
 def argument(value: Any) -> Any:
-    """A bounded value as an argument of a call: a form is a program, and data for a tool that takes that."""
+    """A bounded value as an argument of a call: a form becomes a program, or data for a tool that takes
+    data."""
     if isinstance(value, FormValue):
         text = str(value)
         code = Code(f"'{text}" if text.startswith("'") else text)  # in a call, '(f) is the program (f)
@@ -408,14 +412,15 @@ def _without_forms(value: Any) -> Any:
 
 
 def hashable(item: Any) -> Any:
-    """A copied key or member of a set, made hashable: lists become tuples, sets frozensets."""
+    """A copied key or set member as a hashable value: lists become tuples, sets become frozensets."""
     if isinstance(item, (list, set)):
         return (tuple if isinstance(item, list) else frozenset)(map(hashable, item))
     return item
 
 
 def packed(value: Any) -> Any:
-    """A program's value as JSON data; ``unpacked`` restores it, a form for the wall's ``__taken``."""
+    """A program's value as JSON data; ``unpacked`` restores it. A form becomes data for the wall's
+    ``__taken``."""
     if isinstance(value, FormValue):
         return {"form": [value.kind, packed(value.items)]}
     if isinstance(value, dict):
@@ -447,7 +452,7 @@ def unpacked(data: Any) -> Any:
 
 
 def entering(value: Any, forms: bool) -> Any:
-    """The value of a call for a program: forms as the wall's ``__taken`` reads them, or as in JSON."""
+    """The value of a call, for a program: forms as the wall's ``__taken`` reads them, or as in JSON."""
     if isinstance(value, FormData):
         return unpacked(packed(form_value(read_one(str(value))))) if forms else dict(value)
     if isinstance(value, dict):
@@ -459,7 +464,7 @@ _PLAIN_KINDS: tuple[Any, ...] = (str, int, float, bytes)
 
 
 def form_value(model: Any) -> Any:
-    """A model of Hy as it is in a program: a FormValue, or plain data."""
+    """A Hy model as a value of a program: a FormValue, or plain data."""
     if isinstance(model, m.Symbol):
         name = CONSTANTS.get(str(model))
         return ast.literal_eval(name) if name else FormValue("'", (str(model),))
@@ -486,18 +491,18 @@ def runtime_error(error: Any, failures: list[ToolFailure], tools: Iterable[str],
         return ProgramError(lesson)
     if "cannot suspend in this synchronous context" in message:
         return ProgramError(
-            "A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x))."
+            "A tool cannot be passed to map, filter or sorted. Write (lfor x xs (the-tool x))."
         )
     if kind == "TimeoutError" and "limit exceeded" in message:
-        return ProgramError("The program was stopped: it ran longer than it may.")
+        return ProgramError("The program was stopped: it exceeded its time limit.")
     if kind == "MemoryError" and ("limit exceeded" in message or "memory limit" in message):
-        return ProgramError("The program was stopped: it used more memory, or printed more, than it may.")
+        return ProgramError("The program was stopped: it exceeded its limit of memory or output.")
     if kind == "ValueError" and message.endswith((_TOO_LARGE, _TOO_DEEP, HARD_KEYS, _NO_DATA)):
         return ProgramError(message)
     if "suspension limit" in message:
-        return ProgramError("The program was stopped: it made more calls than it may.")
+        return ProgramError("The program was stopped: it exceeded its limit of calls.")
     if kind == "SyntaxError" and "too deeply nested" in message:
         return ProgramError(TOO_DEEP)
     if type(error).__name__ == "MontyCrashedError":
-        return ProgramError("The sandbox stopped the program: it used more time or memory than it may.")
+        return ProgramError("The sandbox stopped the program: it exceeded its limit of time or memory.")
     return ProgramError(f"The program failed: {said.strip()}")

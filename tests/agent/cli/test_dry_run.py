@@ -50,8 +50,8 @@ def test_a_plan_is_printed_with_its_digest_and_how_to_approve_it(here: Path) -> 
 def test_what_needs_no_approval_says_so(here: Path) -> None:
     said = quoth("eval", '(echo (read-file "kept.txt"))', "--dry-run", "--session", "s1", cwd=here)
     assert DIGEST.sub("", said.out) == lines(
-        f'(read-file :path "kept.txt")  ; allow: {IT_ONLY_READS}; :reads; made',
-        '(echo :text "kept")  ; allow: it touches nothing; no effects; made',
+        f'(read-file :path "kept.txt")  ; allow: {IT_ONLY_READS}; :reads; run now',
+        '(echo :text "kept")  ; allow: it touches nothing; no effects; run now',
     )
     assert said.err == "quoth: Nothing in it would be asked.\n"
     pure = quoth("eval", '(echo (read-file "kept.txt"))', "--dry-run=pure", "--session", "s1", cwd=here)
@@ -224,7 +224,7 @@ def test_a_plan_does_not_answer_the_question_of_a_gate(shop: Shop) -> None:
 
 
 def test_a_program_that_is_not_known_yet_is_told(shop: Shop) -> None:
-    assert f"{IT_RUNS_A_PROGRAM} that is not known yet" in shop.approves('(eval (sh "gen")) (sh "x")')
+    assert f"{IT_RUNS_A_PROGRAM} that is unknown so far" in shop.approves('(eval (sh "gen")) (sh "x")')
 
 
 def test_a_plan_of_a_file_in_a_folder_is_not_for_one_outside() -> None:

@@ -85,7 +85,7 @@ MISTAKES = [
     ('(modle "x")', "1:2: There is no setting modle. Did you mean model?"),
     ("(key)", "1:2: There is no setting key. There are model, dialect, instructions, "
      "temperature, timeout, max-reply-tokens, gate-command, after, budget, provider, shell."),
-    ("model", '1:1: model is no setting; an example is (model "openai:gpt-5-mini").'),
+    ("model", '1:1: model is not a setting. Example: (model "openai:gpt-5-mini")'),
     ('("model" "x")', '1:2: There is no setting "model". There are'),
     ("(model x)", "1:8: A text in quotes is needed, not x."),
     ('(model (+ "a" "b"))', '1:8: A text in quotes is needed, not (+ "a" "b").'),
@@ -106,7 +106,7 @@ MISTAKES = [
     ("(budget :token 15)", "1:9: (budget …) has no :token. Did you mean :tokens?"),
     ("(budget :cost)", f"1:9: :cost {HAS_NO_VALUE}."),
     ("(budget :cost :steps 1)", f"1:9: :cost {HAS_NO_VALUE}."),
-    ("(budget :cost 1 :cost 2)", "1:17: :cost stands twice."),
+    ("(budget :cost 1 :cost 2)", "1:17: :cost is given twice."),
     ("(budget :cost 1)\n(budget :steps 2)", "2:1: (budget …) is given twice."),
     ('(budget :per "week" :cost 1)', '1:14: A budget is :per "day"; without :per it limits each run.'),
     ('(budget :per "day" :user "ann")', "1:1: This budget has no limit. Use :requests, :tokens, :cost."),

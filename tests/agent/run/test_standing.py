@@ -305,7 +305,7 @@ def test_branches_count_as_calls(desk: Desk) -> None:
     result = desk.eval("(pmap (fn [n] (pmap (fn [m] m) (range 100))) (range 100))")
     assert (result.status, result.message) == (
         "error",
-        f"{THE_PROGRAM_WAS_STOPPED}: it made more calls than it may.",
+        f"{THE_PROGRAM_WAS_STOPPED}: it exceeded its limit of calls.",
     )
 
 
@@ -567,7 +567,7 @@ def test_a_state_that_was_changed_is_refused(desk: Desk, spoil: Callable[[bytes]
     ended = desk.resume()
     assert (ended.status, ended.message) == (
         "error",
-        "What was kept of the program was changed in the store; it is not loaded.",
+        "The saved state of the program was changed in the store and cannot be loaded.",
     )
     assert desk.sent == []
 
@@ -673,8 +673,7 @@ def test_what_was_kept_and_changed_is_refused(desk: Desk) -> None:
     refused = desk.eval("x")
     assert (refused.status, refused.message) == (
         "error",
-        "What was kept of the values of this session was changed in the store; it is not loaded; use another"
-        " session.",
+        "The values of this session were changed in the store and cannot be loaded. Use another session.",
     )
 
 
@@ -683,7 +682,7 @@ def test_a_value_too_large_to_be_kept_is_told(desk: Desk, monkeypatch: pytest.Mo
     result = desk.eval('(setv x (* "a" 3000000)) 1')
     assert (result.value, result.message) == (
         1,
-        "The values of the session are larger than 1 MiB and were not kept.",
+        "The values of the session are larger than 1 MiB and were not saved.",
     )
     assert desk.eval("(values)").value == []
 
@@ -694,7 +693,7 @@ def test_values_that_changed_meanwhile_are_not_overwritten(desk: Desk) -> None:
     desk.eval("(setv c 3)")
     desk.decide()
     assert desk.resume().message == (
-        "The values of the session have changed meanwhile; those of this program were not kept."
+        "Another program saved values of this session; those of this program were not."
     )
     assert [value["name"] for value in desk.eval("(values)").value] == ["a", "c"]
     assert desk.eval("[a c]").value == [1, 3]

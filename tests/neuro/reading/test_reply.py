@@ -191,7 +191,7 @@ def test_after_a_fault_in_a_string_nothing_is_read_because_it_may_be_the_string(
     reply = '(write-file :path "a" :content "\\d\n(eval (danger))\n")'
     assert heard(reply) == []
     assert faults(reply) == [
-        'line 1, column 33: \\d is no escape here; write \\\\ for a backslash, or r"…"\n'
+        'line 1, column 33: \\d is not an escape here; write \\\\ for a backslash, or r"…"\n'
         '(write-file :path "a" :content "\\d\n                                ^',
         f"line 2, column 1: {THE_REST_WAS_NOT_READ}; "
         "it may be inside a text of the call at line 1; fix that call first",
@@ -247,7 +247,8 @@ UNREADABLE = [
     ),
     (
         '(:tool "echo" :approved t :args (:text "a"))',
-        "line 1, column 1: A plist call has :target :action :tool :args; :approved has no meaning there\n"
+        "line 1, column 1: A plist call has only :target :action :tool :args; "
+        ":approved is not allowed there\n"
         '(:tool "echo" :approved t :args (:text "a"))\n^',
     ),
     (
@@ -256,7 +257,7 @@ UNREADABLE = [
     ),
     (
         '(echo :text "a" :text "b")',
-        'line 1, column 1: In (echo …) the argument :text stands twice\n(echo :text "a" :text "b")\n^',
+        'line 1, column 1: In (echo …) the argument :text is given twice\n(echo :text "a" :text "b")\n^',
     ),
 ]
 

@@ -114,7 +114,7 @@ def test_a_program_that_names_a_file_is_told_how_to_read_it(here: Gateway) -> No
     said = here.pass_through('(eval (sum-column "data/prices.csv" "price"))')
     assert said.message == (
         f"{THE_PROGRAM_USES} sum-column, {WHICH_IS_NOT_DEFINED}. "
-        'A file is read by (read-file :path "data/prices.csv").'
+        'To read a file: (read-file :path "data/prices.csv").'
     )
     near = here.pass_through('(eval (read-fil "data/prices.csv"))')
     assert "Did you mean read-file?" in near.message

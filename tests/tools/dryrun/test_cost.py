@@ -17,7 +17,7 @@ from quoth.tools.dryrun import explore, instrument
 from quoth.tools.dryrun.instrument import helpers
 from quoth.tools.program.compiler import TOO_DEEP, ProgramError, compile_program
 
-NOT_ALL = "; This is not all: the program could not be followed everywhere."
+NOT_ALL = "; This plan is incomplete: the program could not be followed everywhere."
 
 
 @pytest.fixture(scope="module")

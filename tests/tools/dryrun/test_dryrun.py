@@ -37,7 +37,7 @@ def house() -> Iterator[House]:
 # What a plan looks like
 
 TREES: list[tuple[str, list[str]]] = [
-    ("(+ 1 2)", ["The program makes no call."]),
+    ("(+ 1 2)", ["The program runs no call."]),
     ("(sh 1) (sh 2)", ["(sh :x 1)", "(sh :x 2)"]),
     # What a call that is not made gives is unknown, and so is what is made of it.
     ("(sh (sh 1))", ["(sh :x 1)", "(sh :x #<(sh :x 1)>)"]),
@@ -91,7 +91,7 @@ TREES: list[tuple[str, list[str]]] = [
         [
             "(sh :x 1)",
             "; not followed further: it matches (sh :x 1)",
-            "; This is not all: the program could not be followed everywhere.",
+            "; This plan is incomplete: the program could not be followed everywhere.",
         ],
     ),
     ("(match 5 n :if (> n 3) (sh n) _ (sh 0))", ["(sh :x 5)"]),
@@ -133,9 +133,9 @@ TREES: list[tuple[str, list[str]]] = [
     ),
     (
         "(try (sh 1) (except [e Exception] (sh (str e))))",
-        ["(sh :x 1)", "if that fails with Exception", "  (sh :x #<what went wrong>)"],
+        ["(sh :x 1)", "if that fails with Exception", "  (sh :x #<the error>)"],
     ),
-    ("(try (+ 1 1) (except [e Exception] (sh 1)))", ["The program makes no call."]),
+    ("(try (+ 1 1) (except [e Exception] (sh 1)))", ["The program runs no call."]),
     ("(try (closed) (except [e PermissionError] (sh 1)))", ["(closed)", "(sh :x 1)"]),
     ("(closed) (sh 1)", ["(closed)", "; it ends here: closed would be denied: keep out."]),
     ("(/ 1 0)", ["; it ends here: The program failed: ZeroDivisionError: division by zero"]),
@@ -158,8 +158,8 @@ TREES: list[tuple[str, list[str]]] = [
         [
             "(sh :x 1)",
             "(eval :form #<(sh :x 1)>)",
-            "; lost sight of: it runs a program that is not known yet",
-            "; This is not all: the program could not be followed everywhere.",
+            "; lost sight of: it runs a program that is unknown so far",
+            "; This plan is incomplete: the program could not be followed everywhere.",
         ],
     ),
     # What the program calls by a name of Python's is its own affair.
@@ -173,7 +173,7 @@ TREES: list[tuple[str, list[str]]] = [
         [
             "(sh :x 1)",
             "; not followed further: it sets an attribute of a value",
-            "; This is not all: the program could not be followed everywhere.",
+            "; This plan is incomplete: the program could not be followed everywhere.",
         ],
     ),
     (
@@ -181,7 +181,7 @@ TREES: list[tuple[str, list[str]]] = [
         [
             "(sh :x 1)",
             "; lost sight of: it calls (sh :x 1)",
-            "; This is not all: the program could not be followed everywhere.",
+            "; This plan is incomplete: the program could not be followed everywhere.",
         ],
     ),
 ]
@@ -386,11 +386,11 @@ def test_what_is_not_gone_into_any_further_is_told(house: House) -> None:
     assert not many["complete"]
     assert "; not followed further: there are more than 64 paths" in many["text"]
     endless = house.plan("(defn f [x] (when (sh x) (f (+ x 1)))) (f 0)")
-    assert "not followed further: more than 20 unknown decisions come one after the other" in endless["text"]
+    assert "not followed further: there are more than 20 unknown decisions in a row" in endless["text"]
     busy = house.plan("(for [x (range 600)] (sh 1))")
     assert "; not followed further: there are more than 500 calls" in busy["text"]
     slow = house.plan("(setv x 0) (while True (+= x 1))")
-    assert slow["text"] == "; it ends here: The program was stopped: it ran longer than it may."
+    assert slow["text"] == "; it ends here: The program was stopped: it exceeded its time limit."
 
 
 def test_a_loop_that_ends_by_an_unknown_is_gone_through_twice(house: House) -> None:

@@ -297,24 +297,24 @@ FAILURES = [
     ('("echo" 1)', 'A call begins with the name of a tool; this begins with "echo".'),
     ("((f) 1)", "A call begins with the name of a tool; this begins with (f)."),
     ("(echo :text)", f"In (echo …) the argument :text {HAS_NO_VALUE}."),
-    ("(echo :text 1 :TEXT 2)", "In (echo …) the argument :text stands twice."),
-    ("(echo :a_b 1 :a-b 2)", "In (echo …) the argument :a-b stands twice."),
-    ("(echo :x {1 2 3})", "{1 2 3} is no dictionary: it has a key without a value."),
+    ("(echo :text 1 :TEXT 2)", "In (echo …) the argument :text is given twice."),
+    ("(echo :a_b 1 :a-b 2)", "In (echo …) the argument :a-b is given twice."),
+    ("(echo :x {1 2 3})", "{1 2 3} is not a dictionary: it has a key without a value."),
     ("(echo :x {[1] 2})", "[1] cannot be a key of a dictionary."),
-    ("(:tool)", "A plist is made of pairs; this one has a key without a value."),
-    ("(:tool x 1 2)", "In a plist every second item is a keyword; here is 1."),
-    ("(:tool x :Tool y)", ":tool stands twice in the plist."),
+    ("(:tool)", "A plist consists of pairs; this one has a key without a value."),
+    ("(:tool x 1 2)", "In a plist every first item of a pair must be a keyword, not 1."),
+    ("(:tool x :Tool y)", ":tool is given twice in the plist."),
     ("(:args (:x 1))", 'A plist call names its tool: (:tool "echo" :args (:text "hi")).'),
-    ("(:tool 1)", "A name is expected where 1 stands."),
-    ("(:tool (f))", "A name is expected where (f) stands."),
-    ("(:tool x :target :emacs)", ":target :emacs is not a tool call; it would be :tool."),
-    ("(:tool x :action :run)", ":action :run is not a tool call; it would be :call."),
-    ("(:tool x :type :event)", ":type :event is not a tool call; it would be :request."),
-    ("(:tool x :args 1)", ":args holds the arguments in parentheses, (:name value …); here is 1."),
-    ("(:tool x :args [1])", ":args holds the arguments in parentheses, (:name value …); here is [1]."),
+    ("(:tool 1)", "A name is expected instead of 1."),
+    ("(:tool (f))", "A name is expected instead of (f)."),
+    ("(:tool x :target :emacs)", ":target :emacs is not a tool call; write :tool."),
+    ("(:tool x :action :run)", ":action :run is not a tool call; write :call."),
+    ("(:tool x :type :event)", ":type :event is not a tool call; write :request."),
+    ("(:tool x :args 1)", ":args must be the arguments in parentheses, (:name value …), not 1."),
+    ("(:tool x :args [1])", ":args must be the arguments in parentheses, (:name value …), not [1]."),
     ("(:tool x :args (:a))", f"In :args the argument :a {HAS_NO_VALUE}."),
-    ("(:tool x :args (:a 1 :A 2))", "In :args the argument :a stands twice."),
-    ('(:tool x :args {"a_b" 1 "a-b" 2})', "In :args the argument :a-b stands twice."),
+    ("(:tool x :args (:a 1 :A 2))", "In :args the argument :a is given twice."),
+    ('(:tool x :args {"a_b" 1 "a-b" 2})', "In :args the argument :a-b is given twice."),
 ]
 MARKS = [
     "approved t",
@@ -335,7 +335,9 @@ def test_what_is_no_call_is_told_in_a_sentence(text: str, sentence: str) -> None
 @pytest.mark.parametrize("mark", MARKS)
 def test_a_mark_of_trust_in_the_envelope_is_an_error(mark: str) -> None:
     said = complaint(InvalidCallError, lambda: form(f"(:target :tool :tool echo :{mark} :args (:text 1))"))
-    assert said == f"A plist call has :target :action :tool :args; :{mark.split()[0]} has no meaning there."
+    assert (
+        said == f"A plist call has only :target :action :tool :args; :{mark.split()[0]} is not allowed there."
+    )
 
 
 @pytest.mark.parametrize("mark", MARKS)
@@ -348,20 +350,23 @@ def test_a_mark_of_trust_among_the_arguments_is_an_argument(mark: str) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        ([], 'A call in JSON is an object: {"tool": "echo", "args": {"text": "hi"}}.'),
-        ({}, 'A call in JSON names its tool: {"tool": "echo", "args": {…}}.'),
-        ({"tool": 3}, 'A call in JSON names its tool: {"tool": "echo", "args": {…}}.'),
-        ({"tool": "x", "args": [1]}, "The arguments of x are an object with a name for each value."),
-        ({"tool": "x", "args": "[1]"}, "The arguments of x are an object with a name for each value."),
+        ([], 'A call in JSON must be an object: {"tool": "echo", "args": {"text": "hi"}}.'),
+        ({}, 'A call in JSON must name its tool: {"tool": "echo", "args": {…}}.'),
+        ({"tool": 3}, 'A call in JSON must name its tool: {"tool": "echo", "args": {…}}.'),
+        ({"tool": "x", "args": [1]}, "The arguments of x must be an object with a name for each value."),
+        ({"tool": "x", "args": "[1]"}, "The arguments of x must be an object with a name for each value."),
         (
             {"tool": "x", "args": "["},
             "The arguments of x are not JSON: Expecting value: line 1 column 2 (char 1).",
         ),
         ({"tool": "x", "args": "[" * 100_000}, f"The arguments of x are {NESTED_TOO_DEEPLY}."),
-        ({"tool": "x", "args": '{"a": ["\\ud800"]}'}, "A call holds half a character (a lone surrogate)."),
-        ({"tool": "x\ud800"}, "A call holds half a character (a lone surrogate)."),
-        ({"tool": "x", "positional": "abc"}, "The positional arguments of x are a list."),
-        ({"tool": "x", "args": {"a_b": 1, "a-b": 2}}, "In (x …) the argument :a-b stands twice."),
+        (
+            {"tool": "x", "args": '{"a": ["\\ud800"]}'},
+            "A call contains an invalid character (an unpaired surrogate).",
+        ),
+        ({"tool": "x\ud800"}, "A call contains an invalid character (an unpaired surrogate)."),
+        ({"tool": "x", "positional": "abc"}, "The positional arguments of x must be a list."),
+        ({"tool": "x", "args": {"a_b": 1, "a-b": 2}}, "In (x …) the argument :a-b is given twice."),
     ],
 )
 def test_json_that_is_no_call_is_told_in_a_sentence(data: Any, sentence: str) -> None:
@@ -370,7 +375,7 @@ def test_json_that_is_no_call_is_told_in_a_sentence(data: Any, sentence: str) ->
 
 def test_a_plist_cannot_hold_arguments_without_names() -> None:
     said = complaint(InvalidCallError, lambda: plist(form('(echo "a")')))
-    assert said == '(echo "a") has arguments without names; a plist needs each name.'
+    assert said == '(echo "a") has arguments without names; a plist needs all names.'
 
 
 @examples(2)

@@ -316,11 +316,11 @@ def test_every_model_that_hy_prints_and_reads_is_read_alike(model):
 
 
 REFUSED_ON_PURPOSE = [
-    "cannot stand in a format spec",
+    "is not allowed in a format spec",
     "cannot be a part of a dotted name",
-    "cannot stand in a name",
+    "is not allowed in a name",
 ]
-REFUSED_ON_PURPOSE += ["of the f-string, found =", r"\\ is no escape here"]
+REFUSED_ON_PURPOSE += ["of the f-string, found =", r"\\ is not an escape here"]
 
 PIECES = [
     *"()[]{}'`~@#:.;\"\\ \n\r\t-+_,=!<|*^&%/abfrjxnuN01789eInf\u00a0é変🙂\x00",
@@ -476,8 +476,22 @@ MISTAKES = [
     ("(a))", "there is no open form for this )", 1, 4, "remove it", False),
     ("(a\n  (b]", f"this ] {DOES_NOT_CLOSE_THE} ( at line 2, column 3", 2, 5, "write ) instead", False),
     ("(a [b (c d])", f"this ] {DOES_NOT_CLOSE_THE} ( at line 1, column 7", 1, 11, "add ) before it", False),
-    ("(a '", "there is no form after this '", 1, 4, 'add one; a text stands in double quotes, "so"', True),
-    ("(a ')", "there is no form after this '", 1, 4, 'add one; a text stands in double quotes, "so"', False),
+    (
+        "(a '",
+        "there is no form after this '",
+        1,
+        4,
+        'add one; a text is written in double quotes, "like this"',
+        True,
+    ),
+    (
+        "(a ')",
+        "there is no form after this '",
+        1,
+        4,
+        'add one; a text is written in double quotes, "like this"',
+        False,
+    ),
     ("#^ int", "there is no form after this #^", 1, 1, "add one", True),
     ("(#_)", "there is no form after this #_", 1, 2, "add one", False),
     (
@@ -500,17 +514,17 @@ MISTAKES = [
     ("(a #[x[b]]", THIS_STRING_IS_NEVER_CLOSED, 1, 4, "add ]x]) at the end", True),
     ("#[x", "this #[ does not begin a bracket string", 1, 1, "write #[[text]]", True),
     ("#[x]", "this #[ does not begin a bracket string", 1, 1, "write #[[text]]", False),
-    ('"a\\d"', r"\d is no escape here", 1, 3, r'write \\ for a backslash, or r"…"', False),
-    ('b"\\u0041"', r"\u is no escape here", 1, 3, r"write \\ for a backslash", False),
-    ('"\\x4"', r"\x is no escape here", 1, 2, r"write two hexadecimal digits, as in \x41", False),
-    ('"\\u12"', r"\u is no escape here", 1, 2, HINT_U, False),
-    ('"\\ud83d\\ude00"', r"\u is no escape here", 1, 2, HINT_U, False),
-    ('"\\UFFFFFFFF"', r"\U is no escape here", 1, 2, HINT_BIG_U, False),
+    ('"a\\d"', r"\d is not an escape here", 1, 3, r'write \\ for a backslash, or r"…"', False),
+    ('b"\\u0041"', r"\u is not an escape here", 1, 3, r"write \\ for a backslash", False),
+    ('"\\x4"', r"\x is not an escape here", 1, 2, r"write two hexadecimal digits, as in \x41", False),
+    ('"\\u12"', r"\u is not an escape here", 1, 2, HINT_U, False),
+    ('"\\ud83d\\ude00"', r"\u is not an escape here", 1, 2, HINT_U, False),
+    ('"\\UFFFFFFFF"', r"\U is not an escape here", 1, 2, HINT_BIG_U, False),
     ('"\\N{X Y}"', r"no character has the name in \N{X Y}", 1, 2, "write the character itself", False),
-    ('"\\N"', r"\N is no escape here", 1, 2, HINT_N, False),
-    ('"\\777"', r"\7 is no escape here", 1, 2, r"an octal escape ends at \377", False),
-    ('f"a{x}\\d"', r"\d is no escape here", 1, 7, r'write \\ for a backslash, or r"…"', False),
-    ('b"aé"', r"bytes hold ASCII only, not '\xe9'", 1, 4, r"write \xNN, or drop the b", False),
+    ('"\\N"', r"\N is not an escape here", 1, 2, HINT_N, False),
+    ('"\\777"', r"\7 is not an escape here", 1, 2, r"an octal escape ends at \377", False),
+    ('f"a{x}\\d"', r"\d is not an escape here", 1, 7, r'write \\ for a backslash, or r"…"', False),
+    ('b"aé"', r"bytes can contain only ASCII, not '\xe9'", 1, 4, r"write \xNN, or drop the b", False),
     ('u"a"', "no string has the prefix u", 1, 1, HINT_PREFIX, False),
     ('rf"a"', 'rf"…" strings are not read here', 1, 1, 'write "…", r"…", b"…" or f"…"', False),
     ("#.(f)", "reader macros are not read here: #.", 1, 1, "nothing is evaluated while reading", False),
@@ -518,7 +532,7 @@ MISTAKES = [
     ("#_x", "reader macros are not read here: #_x", 1, 1, "put a space after #_", False),
     ("(f #**x)", "reader macros are not read here: #**x", 1, 4, "put a space after #**", False),
     ("#t", "reader macros are not read here: #t", 1, 1, "write True", False),
-    ("# a", "a # stands alone here", 1, 1, "remove it", False),
+    ("# a", "there is a # alone here", 1, 1, "remove it", False),
     ("a..b", "several dots inside the name a..b", 1, 1, "write one dot between the parts", False),
     ("(a b.)", "the name b. ends with a dot", 1, 4, "remove the dot", False),
     (
@@ -529,9 +543,9 @@ MISTAKES = [
         "write a number, or a name whose parts are names",
         False,
     ),
-    (":a.b", "the keyword :a.b holds a dot", 1, 1, "write - or _ instead of it", False),
-    ("a\u00a0b", "the character U+00A0 cannot stand in a name", 1, 2, "write a plain space", False),
-    ("a\u200b", "the character U+200B cannot stand in a name", 1, 2, "remove it", False),
+    (":a.b", "the keyword :a.b contains a dot", 1, 1, "write - or _ instead of it", False),
+    ("a\u00a0b", "the character U+00A0 is not allowed in a name", 1, 2, "write a plain space", False),
+    ("a\u200b", "the character U+200B is not allowed in a name", 1, 2, "remove it", False),
     (
         '"\ud800"',
         "the character U+D800 is half of a surrogate pair",
@@ -547,12 +561,12 @@ MISTAKES = [
         "expected } of the f-string, found b",
         1,
         6,
-        "after the form may come !r, !s or !a, then :spec, each after a space",
+        "write !r, !s or !a after the form, then :spec, each after a space",
         False,
     ),
     ('(f f"{a ', f"this {{ of an f-string {IS_NEVER_CLOSED}", 1, 6, 'add }") at the end', True),
     ('(f f"{a} ', f'this f" {IS_NEVER_CLOSED}', 1, 4, 'add ") at the end', True),
-    ('f"{a :{{}}"', "{ cannot stand in a format spec", 1, 7, "compute it in a nested {form}", False),
+    ('f"{a :{{}}"', "{ is not allowed in a format spec", 1, 7, "compute it in a nested {form}", False),
 ]
 
 

@@ -91,7 +91,7 @@ HOSTS = 'a host is "example.org", "*.example.org" for all below it, "localhost:8
     ("predicate", "sentence"),
     [
         ("(host)", "(host) says nothing."),
-        ("(host 3)", 'a host is a text, written "x"; not 3.'),
+        ("(host 3)", 'a host must be a text, written "x", not 3.'),
         ('(host "https://example.org")', f"https://example.org is not a host; {HOSTS}"),
         ('(host "*")', f"* is not a host; {HOSTS}"),
         ('(host "exa*.org")', f"exa*.org is not a host; {HOSTS}"),

@@ -37,7 +37,7 @@ def test_forms_inside_forms_are_work(text: str, work: int, monkeypatch: pytest.M
     monkeypatch.setattr("quoth.tools.program.compiler.MAX_WORK", work)
     check(form, text)
     monkeypatch.setattr("quoth.tools.program.compiler.MAX_WORK", work - 1)
-    assert "too many forms inside forms" in complaint(ProgramError, lambda: check(form, text))
+    assert "the program is nested too deeply" in complaint(ProgramError, lambda: check(form, text))
 
 
 @pytest.mark.parametrize(
@@ -56,14 +56,14 @@ def test_a_function_returns_and_a_program_does_not(text: str, fits: bool) -> Non
         compile_program(text)
     else:
         said = complaint(ProgramError, lambda: compile_program(text))
-        assert "return stands outside of a function" in said
+        assert "return is outside a function" in said
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("((. f) 1)", "is no attribute of a value"),
-        ("((.) 1)", "is no attribute of a value"),
+        ("((. f) 1)", "is not an attribute of a value"),
+        ("((.) 1)", "is not an attribute of a value"),
         ("(hy.x)", "the module hy cannot be reached from a program"),
         ("(f __x)", "__x is internal and cannot be used in a program"),
         ("(f x.__y)", "__y is internal and cannot be used in a program"),
@@ -95,20 +95,20 @@ def test_other_names_stay(text: str) -> None:
         ),
         ("count-fruits", f'(count-fruits "{LONG}")', " Did you mean count-fruit?"),
         ("count-fruits", "(count-fruits", " Did you mean count-fruit?"),
-        ("+", "(f 1 + 2)", " An operator is the first of its form: (+ 1 2)."),
-        ("hello", "(f hello)", f' {SET_IT_FIRST}; a text stands in quotes: (f "hello").'),
-        ("hello", "(f 1 hello)", f' {SET_IT_FIRST}; a text stands in quotes: (f 1 "hello").'),
-        ("hello", "[1 hello]", f' {SET_IT_FIRST}; a text stands in quotes: [1 "hello"].'),
-        ("hello", "(f (. hello x))", f' {SET_IT_FIRST}; a text stands in quotes: (f "(. hello x)").'),
+        ("+", "(f 1 + 2)", " An operator comes first in its form: (+ 1 2)."),
+        ("hello", "(f hello)", f' {SET_IT_FIRST}; a text is written in quotes: (f "hello").'),
+        ("hello", "(f 1 hello)", f' {SET_IT_FIRST}; a text is written in quotes: (f 1 "hello").'),
+        ("hello", "[1 hello]", f' {SET_IT_FIRST}; a text is written in quotes: [1 "hello"].'),
+        ("hello", "(f (. hello x))", f' {SET_IT_FIRST}; a text is written in quotes: (f "(. hello x)").'),
         ("hello", "(hello 1)", ""),
         ("hello", "(. x hello)", ""),
         ("hello", 'f"{hello}"', ""),
         ("hello", f'(f "{LONG}" hello)', ""),
         ("hel?lo", "(f hel?lo)", ""),
-        ("open", '(open "a.txt")', ' A file is read by (read-file :path "a.txt").'),
-        ("open", '(f (open "src/a"))', ' A file is read by (read-file :path "src/a").'),
+        ("open", '(open "a.txt")', ' To read a file: (read-file :path "a.txt").'),
+        ("open", '(f (open "src/a"))', ' To read a file: (read-file :path "src/a").'),
         ("open", '(open "no path")', ""),
-        ("open", '(f open "a.txt")', f' {SET_IT_FIRST}; a text stands in quotes: (f "open" "a.txt").'),
+        ("open", '(f open "a.txt")', f' {SET_IT_FIRST}; a text is written in quotes: (f "open" "a.txt").'),
         ("read-files", '(read-files "a.txt")', ' Did you mean read-file? Write (read-file "a.txt").'),
     ],
 )
@@ -126,7 +126,11 @@ def test_without_a_tool_that_reads_no_file_is_named() -> None:
     [
         ("NameError", f"name 'hello' {IS_NOT_DEFINED}", UNDEFINED.format("hello")),
         ("NameError", "odd", None),
-        ("TypeError", "'int' object is not callable", "The program calls a value (int): x is it, (x) calls"),
+        (
+            "TypeError",
+            "'int' object is not callable",
+            "The program calls a value (int): x is the value, (x) calls",
+        ),
         ("TypeError", "odd", None),
         ("ValueError", "'int' object is not callable", None),
     ],
@@ -225,7 +229,7 @@ def test_macros_stand_at_the_top_of_a_program(text: str, macros: list[str], rest
         ("(defmacro setv [x] x)", "setv is a form of Hy; give the macro another name"),
         ("(defmacro eval [x] x)", "eval is a form of Hy; give the macro another name"),
         ("(defmacro read_file [x] x)", "read_file is a tool; give the macro another name"),
-        ("(defmacro f [#** x] x)", "a macro is given forms, none of them by name; write #* forms"),
+        ("(defmacro f [#** x] x)", "a macro has no named parameters; write #* forms"),
     ],
 )
 def test_what_is_no_macro_is_told(text: str, said: str) -> None:

@@ -212,7 +212,7 @@ UNDEFINED = [
     (
         "(len x)",
         "x",
-        f'The program uses x, which {IS_NOT_DEFINED}. Set it first; a text stands in quotes: (len "x").',
+        f'The program uses x, which {IS_NOT_DEFINED}. Set it first; a text is written in quotes: (len "x").',
     ),
     ("x", "x", f"{THE_PROGRAM_USES} x, {WHICH_IS_NOT_DEFINED}."),
     ("(", "x", f"{THE_PROGRAM_USES} x, {WHICH_IS_NOT_DEFINED}."),

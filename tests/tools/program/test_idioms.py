@@ -366,7 +366,7 @@ def test_a_thread_without_end_is_refused_in_a_sentence() -> None:
     for _ in range(50):
         deep = f"(-> {deep} {'(+ 1) ' * MAX_STEPS})"
     said = complaint(ProgramError, lambda: compile_program(deep))
-    assert said.startswith(("The program is nested too deeply", "line 1, column 1: the program has too many"))
+    assert said.startswith(("The program is nested too deeply", "line 1, column 1: the program is nested"))
 
 
 # The check stands behind the rewriting

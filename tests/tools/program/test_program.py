@@ -23,9 +23,9 @@ from sentences import (
     DID_NOT_FINISH_WITHIN,
     IS_NESTED_DEEPER_THAN,
     IS_NEVER_CLOSED,
+    IT_EXCEEDED_ITS_TIME,
     IT_HAS_MORE_THAN,
     IT_IS_CALLED_AS,
-    IT_RAN_LONGER_THAN_IT,
     IT_WRITES_FILES,
     ITS_GUARD_REFUSED_THESE_ARGUMENTS,
     NESTED_DEEPER_THAN,
@@ -348,7 +348,7 @@ def test_a_program_cannot_mark_its_calls(tmp_path: Path) -> None:
 def test_calls_in_one_program_are_counted(worker: Worker) -> None:
     assert len(worker.run("(lfor i (range 50) (echo :text i))")) == 50
     said = complaint(ProgramError, lambda: worker.run("(lfor i (range 51) (echo :text i))"))
-    assert said == f"{THE_PROGRAM_WAS_STOPPED}: it made more calls than it may."
+    assert said == f"{THE_PROGRAM_WAS_STOPPED}: it exceeded its limit of calls."
 
 
 def test_a_cancelled_program_leaves_the_sandbox_usable() -> None:
@@ -426,12 +426,12 @@ MISTAKES = [
     ('(raise (ValueError "mine"))', "The program failed: ValueError: mine"),
     (
         "(sorted [1 2] :key echo)",
-        "A tool cannot be handed to map, filter or sorted; write (lfor x xs (the-tool x)).",
+        "A tool cannot be passed to map, filter or sorted. Write (lfor x xs (the-tool x)).",
     ),
     ("(setv 1 2)", "line 1, column 7: Can't assign or delete a constant\n(setv 1 2)\n      ^"),
     (
         "(return 5)",
-        "line 1, column 1: a program's value is that of its last form; write 5",
+        "line 1, column 1: a program's value is the value of its last form; write 5",
     ),
     ("(import nowhere)", "The program failed: ModuleNotFoundError: No module named 'nowhere'"),
     (
@@ -690,15 +690,15 @@ def test_a_huge_number_is_no_value_of_a_tool(tmp_path: Path) -> None:
 
 
 BOMBS = {
-    "(while True 1)": f"{THE_PROGRAM_WAS_STOPPED}: {IT_RAN_LONGER_THAN_IT}.",
-    "(* [0] (** 10 9))": f"{THE_PROGRAM_WAS_STOPPED}: it used more memory, or printed more, than it may.",
+    "(while True 1)": f"{THE_PROGRAM_WAS_STOPPED}: {IT_EXCEEDED_ITS_TIME}.",
+    "(* [0] (** 10 9))": f"{THE_PROGRAM_WAS_STOPPED}: it exceeded its limit of memory or output.",
     "(do (setv x (* [1] 1000)) (* [x] 1000))": (
-        f"The value is too large: written out {IT_HAS_MORE_THAN} 2000000 characters."
+        f"The value is too large: as text {IT_HAS_MORE_THAN} 2000000 characters."
     ),
     "(do (setv x []) (for [_ (range 5000)] (setv x [x])) x)": f"The value {IS_NESTED_DEEPER_THAN} 100.",
     "(defclass A []) (A)": (f"A A {CANNOT_LEAVE_THE_PROGRAM}; use texts, numbers, lists and dictionaries."),
     '(while True (print "aaaaaaaaaaaaaaaaaaaa"))': (
-        f"{THE_PROGRAM_WAS_STOPPED}: it used more memory, or printed more, than it may."
+        f"{THE_PROGRAM_WAS_STOPPED}: it exceeded its limit of memory or output."
     ),
 }
 
@@ -726,7 +726,7 @@ WIDE = [
     ),
     (
         "(let [a 1] " * 50 + "[" + "x " * 5_000 + "]" + ")" * 50,
-        "line 1, column 1: the program has too many forms inside forms; make parts of it functions",
+        "line 1, column 1: the program is nested too deeply; make parts of it functions",
     ),
 ]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from examples import many
-from sentences import IT_RAN_LONGER_THAN_IT
+from sentences import IT_EXCEEDED_ITS_TIME
 from words import async_agent, sandboxes, tool
 
 from quoth.agent.client import AsyncAgent
@@ -28,7 +28,7 @@ LIMITS = SandboxLimits(seconds=0.5, memory=64 * 1024 * 1024)
 def expected(n: int) -> tuple[str, str, Any]:
     """The ``n``-th program, and the status and the value (or the end of the message) it has."""
     if n % 200 == 7:
-        return f"(while True {n})", "error", f"{IT_RAN_LONGER_THAN_IT}."
+        return f"(while True {n})", "error", f"{IT_EXCEEDED_ITS_TIME}."
     return (
         (f"(+ {n} 1)", "ok", n + 1),
         (f'(echo :text "{n}")', "ok", str(n)),

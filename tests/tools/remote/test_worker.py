@@ -246,7 +246,7 @@ REFUSED: dict[str, tuple[Any, str, bool]] = {
     ),
     "no form": (
         lambda one: one.call(COUNT, form={"args": {}}),
-        'A call in JSON names its tool: {"tool": "echo", "args": {…}}.',
+        'A call in JSON must name its tool: {"tool": "echo", "args": {…}}.',
         True,
     ),
     "expired": (

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import IT_HAS_MORE_THAN, IT_RAN_LONGER_THAN_IT, THE_PROGRAM_WAS_STOPPED
+from sentences import IT_EXCEEDED_ITS_TIME, IT_HAS_MORE_THAN, THE_PROGRAM_WAS_STOPPED
 from words import Spy, agent, files, sandboxes, tool
 
 from quoth import Agent
@@ -25,10 +25,10 @@ from quoth.tools.sandbox.runner import Sandbox
 SMALL = SandboxLimits(seconds=0.2, memory=48 * 1024 * 1024, calls=30)
 CANARY = ["alive"]  # for programs that reach for this very module
 STOPPED = (
-    f"{THE_PROGRAM_WAS_STOPPED}: {IT_RAN_LONGER_THAN_IT}.",
-    f"{THE_PROGRAM_WAS_STOPPED}: it used more memory, or printed more, than it may.",
-    "The sandbox stopped the program: it used more time or memory than it may.",
-    f"The value is too large: written out {IT_HAS_MORE_THAN} 2000000 characters.",
+    f"{THE_PROGRAM_WAS_STOPPED}: {IT_EXCEEDED_ITS_TIME}.",
+    f"{THE_PROGRAM_WAS_STOPPED}: it exceeded its limit of memory or output.",
+    "The sandbox stopped the program: it exceeded its limit of time or memory.",
+    f"The value is too large: as text {IT_HAS_MORE_THAN} 2000000 characters.",
     "maximum recursion depth exceeded",
 )
 
