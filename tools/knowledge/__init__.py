@@ -1,1 +1,1 @@
-"""The knowledge base: what people and their agent gathered, in Org files. Knows no chats and no models."""
+"""The knowledge base: sources, claims, learnings and notes of people and their agent, in Org files."""

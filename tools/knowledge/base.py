@@ -1,7 +1,7 @@
-"""The knowledge base of a workspace: files sources, claims, learnings and notes in Org files, and finds them.
+"""The knowledge base of a workspace: stores sources, claims, learnings and notes in Org files, and finds
+them.
 
-Knows where entries stand and how files are changed while others change them too; it must not know who asks,
-nor what a model is shown (shown.py).
+Other programs may change the files at the same time. The text for a model is made in shown.py.
 """
 
 from __future__ import annotations
@@ -32,22 +32,21 @@ from quoth.tools.knowledge.entries import (
 from quoth.tools.storage.file_lock import hold
 from quoth.tools.words import STOP_WORDS, WORD, stem
 
-# The entries of the knowledge base in memory, read again only where files have changed, and their search.
-#
-# Knows the workspace and how entries are read; it must not know how they are written.
+# The entries of the knowledge base in memory, and their search. Only changed files are read again.
 
 
 MOST_CHARS: Final = 10_000  # of a query
 MOST_WORDS: Final = 64  # of a query
 FEW_WORDS: Final = 4
-PASSAGE_CHARS: Final = 500  # of an entry in a result
-LEAST_PART: Final = 0.3  # of the best score, below which nothing is a match
+PASSAGE_CHARS: Final = 500  # characters of an entry in a result
+LEAST_PART: Final = 0.3  # minimum score of a match, relative to the best score
 
 Version = tuple[int, ...]
 
 
 class Index:
-    """All entries, in memory. ``say`` hears of each file that cannot be read, once for as long as it is."""
+    """All entries, in memory. ``say`` is called with a sentence for each file that cannot be read, once until
+    it can be read again."""
 
     def __init__(self, workspace: Workspace, say: Callable[[str], None] = lambda text: None) -> None:
         self._workspace, self._say = workspace, say
@@ -56,7 +55,7 @@ class Index:
         self.faults: list[str] = []
 
     def files(self) -> list[KnowledgeFile]:
-        """The files as they are now, in the order of their paths."""
+        """The files as they are now, ordered by path."""
         with self._lock:
             found, faults, now = dict(self._found()), [], {}
             for path, version in sorted(found.items()):
@@ -74,7 +73,7 @@ class Index:
         return files
 
     def parsed(self, data: bytes, path: str) -> KnowledgeFile:
-        """A file with this content, of which only what is new is read."""
+        """The file with this content; only changed parts are parsed."""
         known = self._files.get(path)
         return KnowledgeFile(data, path, known[1] if known else None)
 
@@ -87,8 +86,8 @@ class Index:
             return file
 
     def _found(self) -> Iterator[tuple[str, Version]]:
-        """The Org files of the folder, by their paths in the workspace, and what differs when one was
-        changed. A link is followed as far as the workspace goes."""
+        """The Org files of the folder: their paths in the workspace, and a version that differs after a
+        change. A link is followed only inside the workspace."""
         folders, seen = [FOLDER], set()
         while folders:
             shown = folders.pop()
@@ -96,7 +95,7 @@ class Index:
                 real = self._workspace.resolve(shown)
                 inside = [*os.scandir(real)] if real not in seen else []
             except (ToolError, OSError):
-                continue  # there is none, or it leads elsewhere
+                continue  # missing, or a link out of the workspace
             seen.add(real)
             for one in inside:
                 if one.name[0] == ".":
@@ -114,14 +113,14 @@ class Index:
                     continue
 
     def look_up(self, query: str, limit: int) -> list[Known]:
-        """The entries that match the words best: a rare word counts more than one that many entries have, a
-        word of the title twice."""
+        """The entries that match the words best. A rare word counts more than a frequent one; a word of the
+        title counts twice."""
         said = dict.fromkeys(WORD.findall(query[:MOST_CHARS].lower()))
         wanted = {stem(word) for word in said if word not in STOP_WORDS}
         wanted = set(sorted(wanted)[:MOST_WORDS])
         if not wanted:
             return []
-        needed = 1 if len(wanted) <= FEW_WORDS else 2  # one word of a long message says little
+        needed = 1 if len(wanted) <= FEW_WORDS else 2  # a single word of a long message is not enough
         every, matches, having = 0, [], dict.fromkeys(wanted, 0)
         for file in self.files():
             every += len(file.entries)
@@ -143,7 +142,7 @@ class Index:
 
 def _score(section: EntrySection, common: set[str], weights: dict[str, float]) -> float:
     found = sum(weights[word] * (2 if word in section.title_stems else 1) for word in common)
-    return found / (1 + math.log1p(len(section.stems)) / 10)  # a long text has many words of anything
+    return found / (1 + math.log1p(len(section.stems)) / 10)  # a long text matches many words by chance
 
 
 def _known(stored: Stored, path: str, score: float, wanted: set[str]) -> Known:
@@ -153,7 +152,7 @@ def _known(stored: Stored, path: str, score: float, wanted: set[str]) -> Known:
 
 
 def passage(text: str, wanted: set[str]) -> str:
-    """The part of a text around the first word that is wanted, at most PASSAGE_CHARS."""
+    """The part of a text around the first of the wanted words, at most PASSAGE_CHARS characters."""
     if len(text) <= PASSAGE_CHARS:
         return text
     places = (one.start() for one in WORD.finditer(text) if stem(one[0]) in wanted)
@@ -162,12 +161,12 @@ def passage(text: str, wanted: set[str]) -> str:
     return f"{'…' if first else ''}{part.strip()}{'…' if first + len(part) < len(text) else ''}"
 
 
-TURN_SECONDS = 25.0  # so long who files something waits for the others
+TURN_SECONDS = 25.0  # how long to wait for other processes that add entries
 
 
 class FileKnowledge:
-    """The knowledge base in ``knowledge/`` of a workspace (KnowledgeBase). ``say`` hears sentences for the
-    host, such as on a file that cannot be read: searches leave it out, and nothing is written to it."""
+    """The knowledge base in ``knowledge/`` of a workspace (KnowledgeBase). ``say`` is called with sentences
+    for the host, such as about a file that cannot be read: searches skip it, and it is never changed."""
 
     def __init__(self, workspace: Workspace, say: Callable[[str], None] = lambda text: None) -> None:
         self._workspace, self._say = workspace, say
@@ -194,16 +193,16 @@ class FileKnowledge:
 
     @property
     def faults(self) -> Sequence[str]:
-        """Sentences on what could not be read."""
+        """Sentences about headlines and files that could not be read."""
         return self._index.faults
 
     def entries(self) -> list[tuple[str, Stored]]:
-        """All entries with their files, in the order of these."""
+        """All entries with the paths of their files, ordered by path."""
         return [(file.path, entry) for file in self._index.files() for entry, _ in file.entries]
 
     def forget(self, path: str, gone: Stored) -> bool:
-        """Remove an entry from its file, and the file when it was a source's and nothing else is left;
-        whether it was there. Raises ToolError for one with headlines below it."""
+        """Remove an entry from its file, and a source's file if nothing else is left in it. Returns whether
+        the entry existed. Raises ToolError if there are headlines below it."""
 
         def change(data: bytes) -> tuple[bytes | None, bool]:
             file = self._readable(data, path)
@@ -213,8 +212,8 @@ class FileKnowledge:
             there = next((one for one in places if one.row == gone.row), places[0])
             if there.children:
                 raise ToolError(
-                    f"{path}:{there.row + 1}: there are headlines below {gone.name}; move them elsewhere "
-                    "first, or remove it in an editor."
+                    f"{path}:{there.row + 1}: there are headlines below {gone.name}. Move them elsewhere "
+                    "first, or remove the entry in an editor."
                 )
             left = without(data, there)
             alone = path.startswith(f"{QUEUE}/") and not KnowledgeFile(left, path).entries
@@ -236,36 +235,37 @@ class FileKnowledge:
                 if there and (filed := self._change(file.path, new, appends=False)):
                     return filed
             filed = self._change(new.path, new, appends=True)
-            assert filed, "what is not there is appended"
+            assert filed, "a missing entry is appended"
             return filed
 
     def _change(self, path: str, new: Draft, *, appends: bool) -> Filed | None:
-        """Give the entry that is there another origin, or append it; None where neither was done."""
+        """Add another origin to the existing entry, or append the entry. None if neither was done."""
 
         def change(data: bytes) -> tuple[bytes, Filed | None]:
             there = self._readable(data, path).with_digest(new.digest)
             if there is None:
                 return (new.appended(data), Filed(path, new.title, True)) if appends else (data, None)
-            again = same_call(new.origin, there.origin)  # which was broken off before it was recorded
+            again = same_call(new.origin, there.origin)  # the call was interrupted before it was recorded
             return add_origin(data, there, new.origin), Filed(path, there.title, again)
 
         return change_file(self._workspace, path, change, self._say)
 
     def _readable(self, data: bytes, path: str) -> KnowledgeFile:
-        """Raises ToolError for a file in which something cannot be read: it is left as it is."""
+        """The parsed file. Raises ToolError if a part of it cannot be read; such a file is not changed."""
         file = self._index.parsed(data, path)
         if file.faults:
             raise ToolError(file.faults[0])
         return file
 
     def _check_place(self) -> None:
-        """Raise ToolError when the folder leads out of the workspace."""
+        """Raise ToolError if the folder is a link out of the workspace."""
         self._workspace.resolve(FOLDER)
         self._workspace.resolve(QUEUE)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Of several that file something at once, each sees what those before it have filed."""
+        """Holds the lock of the knowledge base, so that each writer sees the entries of the writers before
+        it."""
         try:
             with hold(f"knowledge of {self._workspace.root}", "", TURN_SECONDS):
                 yield
@@ -274,5 +274,5 @@ class FileKnowledge:
 
 
 def _elsewhere(entry: Stored) -> Stored:
-    """An entry but for its place."""
+    """An entry without its position, for comparisons."""
     return replace(entry, row=0, children=False)

@@ -1,8 +1,5 @@
-"""The entries of the knowledge base as Org text: a headline each, its properties, and the text in an example
-block. Reads also what people write by hand.
-
-Knows Org; it must not know the disk, and how entries are searched.
-"""
+"""The entries of the knowledge base as Org text: each is a headline, its properties, and its text in an
+example block. Entries written by hand are read, too."""
 
 from __future__ import annotations
 
@@ -28,22 +25,22 @@ FILES: Final = {
     "claim": f"{FOLDER}/claims.org",
     "learning": f"{FOLDER}/learnings.org",
 }
-MAX_CHARS: Final = 1_000_000  # of a source, which has a file of its own
-ENTRY_CHARS: Final = 20_000  # of another, whose file others need too
-MOST_ORIGINS: Final = 100  # of an entry: who says the same again and again adds nothing
+MAX_CHARS: Final = 1_000_000  # of a source, which has its own file
+ENTRY_CHARS: Final = 20_000  # of any other entry; these share a file
+MOST_ORIGINS: Final = 100  # of an entry; further origins are not recorded
 HEADING_CHARS: Final = 80
-NAME_CHARS: Final = 48  # of the words of a name; its digest follows
-SEARCHED_CHARS: Final = 50_000  # of a text
+NAME_CHARS: Final = 48  # of the words in a name; a digest follows them
+SEARCHED_CHARS: Final = 50_000  # of a text; the rest is not searched
 
-_GUARD = "\u200b"  # what Org itself advises where a text would be markup
+_GUARD = "\u200b"  # zero width space: Org's own advice to keep text from being markup
 _HEADLINE = re.compile(r"^\*+ ", re.MULTILINE)
-_UNTEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")  # what no file of text holds
-# What Org would take in a headline for a link, a time, a macro or a call, and Emacs in a first line for
-# settings; and what reorders text.
+_UNTEXT = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")  # characters not allowed in a text file
+# Characters in a headline that Org would read as a link, a time, a macro or a call, or Emacs as settings in
+# the first line; and characters that reorder text.
 _MARKUP = re.compile(r"[\[\]<>{}]|-\*-|(?:call|src)_|[^\S ]|[\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _COLON = re.compile(r"(?<!\S):+|(?<=[^\W\d_]):+(?=\S)")  # of a tag, or of a link: ``:new:``, ``https:…``
-_SETTINGS = re.compile("(?<=local variables):", re.IGNORECASE)  # how those begin in any line of a file
-# What Emacs would follow as a link in a property: anything that stands in brackets, and these by themselves.
+_SETTINGS = re.compile("(?<=local variables):", re.IGNORECASE)  # beginning of Emacs settings
+# Links that Emacs would follow in a property: any text in brackets, and these without brackets.
 _LINK = re.compile(
     r"\[\[|<|\b(?:attachment|bbdb|docview|doi|elisp|eww|file\S*|ftp|gnus|help|id|info|irc|mailto|man|mhe|news"
     r"|rmail|shell|w3m|javascript|data):(?=\S)",
@@ -55,7 +52,7 @@ _OPEN = re.compile(r"[ \t]*#\+(begin|end)_(\S+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An entry as it stands in a file; ``row`` counts from 0. One that a person wrote has no digest."""
+    """An entry as written in a file. ``row`` counts from 0. An entry written by hand has no digest."""
 
     name: str
     kind: str
@@ -75,7 +72,7 @@ class Stored:
 
 @dataclass(frozen=True)
 class Draft:
-    """What is to be filed. Raises ToolError for a text that is empty or too long."""
+    """A new entry to be stored. Raises ToolError if its text is empty or too long."""
 
     kind: str
     title: str
@@ -87,22 +84,22 @@ class Draft:
     def __post_init__(self) -> None:
         text = _UNTEXT.sub("\ufffd", self.text)
         if not text.strip():
-            raise ToolError(f"The text of the {self.kind} is empty; say what is to be kept.")
+            raise ToolError(f"The text of the {self.kind} is empty. Give the text to keep.")
         if len(text) > (most := ENTRY_CHARS if self.kind in FILES else MAX_CHARS):
-            raise ToolError(f"The {self.kind} has {len(text):,} characters; at most {most:,} fit.")
+            raise ToolError(f"The {self.kind} has {len(text):,} characters; the maximum is {most:,}.")
         object.__setattr__(self, "text", text)
         title = _UNTEXT.sub("\ufffd", self.title).strip() or short(" ".join(text.split()), HEADING_CHARS)
         object.__setattr__(self, "title", title)
 
     @property
     def digest(self) -> str:
-        """What is the same for the same content, under whatever title."""
+        """A digest of the content, without the title."""
         same = "\0".join((self.kind, self.category, self.text.strip()))
         return hashlib.sha256(same.encode()).hexdigest()[:32]
 
     @property
     def name(self) -> str:
-        """The words of the title, and a part of the digest."""
+        """The words of the title and a part of the digest."""
         said = unicodedata.normalize("NFC", self.title[: 4 * NAME_CHARS]).casefold()
         words = "-".join(WORD.findall(said))[:NAME_CHARS].strip("-") or self.kind
         return f"{words}-{self.digest[:8]}"
@@ -130,7 +127,7 @@ class Draft:
 
 
 def add_origin(data: bytes, of: Stored, origin: Origin) -> bytes:
-    """The content of a file with one origin more of an entry; the same call is one origin."""
+    """The content of a file with one more origin for an entry. The same call counts as one origin."""
     if len(of.origins) >= MOST_ORIGINS or any(one == origin or same_call(one, origin) for one in of.origins):
         return data
     before, section, after = _cut(data, of)
@@ -151,7 +148,7 @@ def without(data: bytes, gone: Stored) -> bytes:
 
 
 def _cut(data: bytes, of: Stored) -> tuple[bytes, bytes, bytes]:
-    """What stands before an entry's headline, its section, and what follows."""
+    """The content before an entry's headline, and the content after its section."""
     org = load(data)
     stop = next(
         (row for row in range(of.row + 1, len(org.lines)) if _HEADLINE.match(org.lines[row])), len(org.lines)
@@ -166,7 +163,7 @@ def _cut(data: bytes, of: Stored) -> tuple[bytes, bytes, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class EntrySection:
-    """A headline and its own text, as it is read by itself, with the words that searches find it by."""
+    """A headline and its own text, parsed separately, with the words for searches."""
 
     level: int
     dead: bool
@@ -177,14 +174,14 @@ class EntrySection:
 
 
 class KnowledgeFile:
-    """The entries of a file. ``faults`` are sentences on what cannot be read in it. ``before`` is the file
-    as it was read before: what is the same in it is not read again."""
+    """The entries of a file. ``faults`` are sentences about parts that cannot be read. ``before`` is the file
+    as parsed earlier; unchanged parts are not parsed again."""
 
     def __init__(self, data: bytes, path: str, before: KnowledgeFile | None = None) -> None:
         self.path = path
         self.entries: list[tuple[Stored, EntrySection]] = []
         self.faults: list[str] = []
-        self.sections: dict[bytes, EntrySection] = {}  # by the digests of their text
+        self.sections: dict[bytes, EntrySection] = {}  # by the digest of their text
         self.todo_words: Sequence[str] = ()
         try:
             text = data.decode("utf-8").removeprefix(BOM)
@@ -192,18 +189,18 @@ class KnowledgeFile:
             self._fault(data.count(b"\n", 0, error.start), "this is not UTF-8 text")
             return
         if "\0" in text:
-            self._fault(text.count("\n", 0, text.index("\0")), "a NUL character stands here")
+            self._fault(text.count("\n", 0, text.index("\0")), "this line contains a NUL character")
             return
         self.todo_words = _todo_words(data)
         self._read(text, before if before and before.todo_words == self.todo_words else None)
 
     def _fault(self, row: int, what: str) -> None:
-        self.faults.append(f"{self.path}:{row + 1}: {what}; nothing is changed in this file.")
+        self.faults.append(f"{self.path}:{row + 1}: {what}. Nothing is changed in this file.")
 
     def _read(self, text: str, before: KnowledgeFile | None) -> None:
         known, placed = (before.sections, before.entries) if before else ({}, [])
         starts = [found.start() for found in _HEADLINE.finditer(text)]
-        row, dead = 0, 0  # the level from which on all is commented out or archived
+        row, dead = 0, 0  # level below which all headlines are commented out or archived
         for first, stop in zip([0, *starts], [*starts, len(text)], strict=True):
             source = text[first:stop]
             digest = hashlib.blake2b(source.encode(), digest_size=16).digest()
@@ -246,7 +243,7 @@ def _section(source: str, words: Sequence[str], path: str) -> EntrySection:
 
 def _faults(org: Org, entry: Entry) -> Iterator[tuple[int, str]]:
     if entry.body < entry.stop and org.lines[entry.body].strip(" \t").upper() == ":PROPERTIES:":
-        yield entry.body, "these properties are no list of :NAME: value with :END: below it"
+        yield entry.body, "these properties are not lines of :NAME: value that end with :END:"
     for one in entry.elements:
         if one.kind == "text" and (found := _OPEN.match(org.lines[one.first])):
             other, where = ("end", "below") if found[1].lower() == "begin" else ("begin", "above")
@@ -261,7 +258,7 @@ def _stored(org: Org, entry: Entry, path: str) -> Stored | None:
     kind = kind or ("source" if path.startswith(QUEUE) else "note")
     title = _plain(entry.title)
     if "TITLE" in values and _plain(_heading(values["TITLE"], ())) == title:
-        title = values["TITLE"]  # unless a person has changed the headline
+        title = values["TITLE"]  # unless a person changed the headline
     text = _text(org, entry, bool(values.get("DIGEST")))
     if entry.level == 0:
         named = [one.value for one in org.keywords("TITLE")]
@@ -281,7 +278,7 @@ def _stored(org: Org, entry: Entry, path: str) -> Stored | None:
 
 
 def _text(org: Org, entry: Entry, ours: bool) -> str:
-    """The text of an entry: what its example block holds, and what a person has written below it."""
+    """The text of an entry: its example block, and the text that a person wrote below it."""
     rows = {*range(entry.body, entry.stop)}
     block = None
     for one in entry.elements:
@@ -323,8 +320,8 @@ def _of_origin(origin: Origin, ending: str) -> dict[str, str]:
 
 
 def _value(value: str) -> str:
-    """A value as it is written: Emacs follows links in properties too, so one that could run something is
-    written so that it is none."""
+    """A value as written in a property. Emacs follows links in properties, so a link that could run code is
+    written in a form that is not a link."""
     value = _UNTEXT.sub("\ufffd", value)
     if not _LINK.search(value):
         return property_value(value)
@@ -346,7 +343,8 @@ def _todo_words(data: bytes) -> Sequence[str]:
 
 
 def _heading(title: str, todo_words: Sequence[str]) -> str:
-    """A title as a headline that is a title only, for reading; where it says less, TITLE says it all."""
+    """A title as a headline without markup, for people. If it is shortened, the property TITLE has the whole
+    title."""
     plain = _MARKUP.sub(" ", _UNTEXT.sub(" ", _plain(title[: 8 * HEADING_CHARS])))
     words = " ".join(_COLON.sub(" ", plain).split())
     words = short(_SETTINGS.sub("", words), HEADING_CHARS).strip() or "Untitled"

@@ -1,9 +1,8 @@
-"""What a model is shown of the knowledge base for a message: few and short pieces, quoted, with who said each
-and when.
+"""The part of the knowledge base that a model is shown for a message: a few short quoted pieces, each with
+its author and date.
 
-Whoever wrote a piece, it is data: what could be read as a call, as the end of our words or as another's turn
-is taken out of it. Knows the protocol KnowledgeBase; it must not know where a base keeps its entries.
-"""
+Each piece is data, regardless of its author. Parts that could be read as a call, as the end of our own text
+or as another speaker's turn are removed."""
 
 from __future__ import annotations
 
@@ -23,9 +22,9 @@ MOST: Final = 5
 PIECE_CHARS: Final = 300
 ALL_CHARS: Final = 1600
 
-_WIDE: Final = {ord("！") + place: ord("!") + place for place in range(94)}  # of East Asian fonts
+_WIDE: Final = {ord("！") + place: ord("!") + place for place in range(94)}  # full-width letters
 _CHANGES: Final[list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]]]] = [
-    (re.compile(r"<\|[^<>|]{0,40}\|>|\[/?INST\]|<</?SYS>>|</?s>", re.IGNORECASE), " "),  # of chat templates
+    (re.compile(r"<\|[^<>|]{0,40}\|>|\[/?INST\]|<</?SYS>>|</?s>", re.IGNORECASE), " "),  # chat templates
     (re.compile(r"[`*]+|~{3,}|#{2,}"), " "),  # fences and headings
     # The heads of tags and turns: RESEARCH: becomes research –, system: becomes system –.
     (re.compile(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9_-]*\s*:(?!//)"), lambda found: _spoken(found[0]).lower()),
@@ -38,23 +37,23 @@ _CHANGES: Final[list[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]
         lambda found: _spoken(found[0]),
     ),
     (re.compile(r"\(\s*([^\s()\"]+)\s*\)"), r"\1"),
-    (re.compile(r"\((?=\s*[^\s()\"]+(?:\s+:|\s*[\"(]))|[\[{](?=\s*[\"'{:])"), ""),  # how calls begin
-    (re.compile(r"<(?=[\w/!?|])"), "‹"),  # and how elements do
+    (re.compile(r"\((?=\s*[^\s()\"]+(?:\s+:|\s*[\"(]))|[\[{](?=\s*[\"'{:])"), ""),  # beginnings of calls
+    (re.compile(r"<(?=[\w/!?|])"), "‹"),  # beginnings of elements
 ]
 
 
 async def knowledge_for(
     base: KnowledgeBase, message: str, *, say: Callable[[str], None] = lambda text: None
 ) -> str:
-    """The text for a model; empty when nothing is known on the message. It never raises: ``say`` hears in a
-    sentence, for the host, why the base cannot be searched."""
+    """The text for a model; empty if nothing matches the message. It never raises: if the base cannot be
+    searched, ``say`` is called with a sentence for the host."""
     try:
         found = await base.look_up(message, MOST)
         pieces = [_piece(known) for known in found[:MOST]]
     except QuothError as error:
         say(str(error))
         return ""
-    except Exception as error:  # another's base; a chat goes on without it
+    except Exception as error:  # a user's own knowledge base; the chat continues without it
         say(f"The knowledge base cannot be searched: {type(error).__name__}.")
         return ""
     shown, left = [], ALL_CHARS
@@ -79,7 +78,7 @@ def harmless(text: str) -> str:
     """A text on one line, in which nothing can be read as a tag, a call or a turn in a conversation."""
     text = " ".join(printable(text[: 4 * PIECE_CHARS], "\n\t\r", "").translate(_WIDE).split())
     before = ""
-    while text != before:  # what is taken out may have stood within another
+    while text != before:  # a removed part may have been inside another one
         before = text
         for pattern, instead in _CHANGES:
             text = pattern.sub(instead, text)

@@ -1,6 +1,6 @@
-"""Where skills are: folders of the user's and of a workspace's. Every command looks whether there are any.
+"""The folders of skills: the user's and the workspace's. Every command checks whether there are any.
 
-So it stays light, and reads no file but the record of trust; tools/knowledge/skills.py reads the skills.
+So this module is light: it reads only the record of trust. tools/knowledge/skills.py reads the skills.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 from quoth.tools.storage.paths import config_dir
 
 WORKSPACE_FOLDERS = (".quoth/skills", ".agents/skills", ".claude/skills")
-KIND = ".skills"  # of trust
+KIND = ".skills"  # of record of trust
 
 
 def user_skills() -> Path:
@@ -21,17 +21,18 @@ def user_skills() -> Path:
 
 
 def skill_folders(root: Path) -> tuple[Path, ...]:
-    """The folders of skills that are hidden from programs unless they are shown: their scripts are there."""
+    """The folders of skills, with their scripts. They are hidden from programs unless they are shown."""
     return (user_skills(), root / WORKSPACE_FOLDERS[0])
 
 
 def has_skills(root: Path) -> bool:
-    """Whether there may be skills for this workspace: the user has some, or has trusted some of it."""
+    """Whether there may be skills for this workspace: the user has skills, or has trusted skills of the
+    workspace."""
     if folders_in(user_skills()):
         return True
     if not has_folders(root):
         return False
-    from quoth.tools.policy.files import Trust  # here: few workspaces have skills
+    from quoth.tools.policy.files import Trust  # imported here: few workspaces have skills
 
     return Trust(kind=KIND).trusted(root) is not None
 

@@ -1,9 +1,8 @@
-"""Skills: folders with a SKILL.md, each a guide for one kind of task. The user's own, and those of a
-workspace that a person trusts, by the hash of all their files.
+"""Skills: folders with a SKILL.md, a guide for one kind of task. They are the user's own skills, and the
+skills of a workspace that a person trusts by the hash of all their files.
 
-The format is that of Agent Skills: front matter with ``name`` and ``description``, then Markdown. It knows
-folders and trust; it must not know prompts or tools, and it runs nothing.
-"""
+The format is Agent Skills: front matter with ``name`` and ``description``, then Markdown. Nothing is run
+here."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ _KEY = re.compile(r"([A-Za-z][\w-]*):(?:[ \t]+(.*)|)$")
 
 @dataclass(frozen=True)
 class Skill:
-    """One skill; ``folder`` is where it is, as a person writes it, and ``guide`` is its text."""
+    """One skill. ``folder`` is its path as a person writes it, ``guide`` is its text."""
 
     name: str
     description: str
@@ -41,13 +40,13 @@ class Skill:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of all its files, with their names."""
+        """The SHA-256 of all its files and their names."""
         return _digest(self.files)
 
 
 @dataclass(frozen=True)
 class Skills:
-    """The skills that count, by name, and a sentence about each folder that does not."""
+    """The usable skills, by name, and a sentence about each folder that cannot be used."""
 
     known: Mapping[str, Skill]
     faults: tuple[str, ...] = ()
@@ -57,8 +56,8 @@ NO_SKILLS = Skills({})
 
 
 def load_skills(root: Path) -> Skills:
-    """The user's skills, and those of the workspace that are as they were trusted. A name is taken by the
-    first that has it. Raises UsageError where the record of trust cannot be read."""
+    """The user's skills, and the skills of the workspace that are unchanged since they were trusted. The
+    first skill with a name is used. Raises UsageError if the record of trust cannot be read."""
     trusted = TRUST.each(root)
 
     def trusted_one(skill: Skill) -> None:
@@ -71,7 +70,7 @@ def load_skills(root: Path) -> Skills:
 
 
 def untrusted_skills(root: Path) -> list[str]:
-    """The folders of a workspace's skills that nobody has trusted."""
+    """The folders of a workspace's skills that are not trusted."""
     trusted = TRUST.each(root)
     return [skill.folder for skill in skills_to_trust(root).known.values() if skill.folder not in trusted]
 
@@ -86,7 +85,7 @@ def _read_all(
     check: Callable[[Skill], None] = lambda skill: None,
     before: Skills = NO_SKILLS,
 ) -> Skills:
-    """The skills ``before``, and those in these folders that pass a check."""
+    """The skills ``before``, and the skills in these folders that pass a check."""
     known, faults = {**before.known}, [*before.faults]
     for place, folder in folders:
         try:
@@ -94,7 +93,7 @@ def _read_all(
             check(skill)
             if skill.name in known:
                 first = known[skill.name].folder
-                raise UsageError(f"There are two skills {skill.name}: {place} is passed over for {first}.")
+                raise UsageError(f"Two skills are named {skill.name}: {first} is used, {place} is ignored.")
             known[skill.name] = skill
         except UsageError as error:
             faults.append(str(error))
@@ -105,7 +104,7 @@ def _read_all(
 
 
 def _of_workspace(root: Path) -> Iterator[tuple[str, Path]]:
-    """The folders of the workspace's skills, each behind its name for a person."""
+    """The folders of the workspace's skills, each with its name for people."""
     root = root.resolve()
     for name in WORKSPACE_FOLDERS:
         if (root / name).resolve() == root / name:  # a link could lead anywhere
@@ -114,7 +113,7 @@ def _of_workspace(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _files(folder: Path, place: str) -> dict[str, bytes]:
-    """The files of a skill by their names in it, without links. Raises UsageError where they are too many or
+    """The files of a skill by their relative names, without links. Raises UsageError if they are too many or
     too large."""
     found: dict[str, bytes] = {}
     room = MOST_BYTES
@@ -128,7 +127,7 @@ def _files(folder: Path, place: str) -> dict[str, bytes]:
             room -= len(data)
             if room < 0 or len(found) == MOST_FILES:
                 most = f"{MOST_BYTES // 10**6} MB" if room < 0 else number_of(MOST_FILES, "file")
-                raise UsageError(f"The skill {place} is too large: it may have at most {most}.")
+                raise UsageError(f"The skill {place} is too large: the maximum is {most}.")
             found[path.relative_to(folder).as_posix()] = data
     return found
 
@@ -144,14 +143,14 @@ def _digest(files: Mapping[str, bytes]) -> str:
 
 
 def _read(folder: Path, place: str) -> Skill:
-    """The skill in a folder. Raises UsageError for what is none."""
+    """The skill in a folder. Raises UsageError if the folder is not a skill."""
     files = _files(folder, place)
     if GUIDE not in files:
         if (folder / GUIDE).is_symlink():
-            raise UsageError(f"{place}/{GUIDE} is a link, which is not followed; put the file itself there.")
-        raise UsageError(f"The folder {place} holds no {GUIDE}, so it is no skill.")
+            raise UsageError(f"{place}/{GUIDE} is a link, which is not followed. Put the file itself there.")
+        raise UsageError(f"The folder {place} is not a skill: it does not contain {GUIDE}.")
     if len(files[GUIDE]) > LONGEST_GUIDE:
-        raise UsageError(f"{place}/{GUIDE} is too large: it may have at most {LONGEST_GUIDE:,} bytes.")
+        raise UsageError(f"{place}/{GUIDE} is too large: the maximum is {LONGEST_GUIDE:,} bytes.")
     try:
         text = files[GUIDE].decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -160,16 +159,16 @@ def _read(folder: Path, place: str) -> Skill:
     name, description = said.get("name", ""), said.get("description", "")
     wanted = visible(folder.name)
     if not name:
-        raise UsageError(f"{place}/{GUIDE} has no name; write in its front matter: name: {wanted}")
+        raise UsageError(f"{place}/{GUIDE} has no name. Write in its front matter: name: {wanted}")
     if name != folder.name:
         told = short(name, LONGEST_NAME)
-        raise UsageError(f"{place}/{GUIDE} has the name {told}; a skill is named as its folder: {wanted}")
+        raise UsageError(f"{place}/{GUIDE} has the name {told}, not the name of its folder: {wanted}")
     if not _NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise UsageError(
-            f"{place} is no name of a skill; it is of a-z, 0-9 and single hyphens, at most {LONGEST_NAME}."
+            f"{place} is not a skill name. Use a-z, 0-9 and single hyphens, at most {LONGEST_NAME}."
         )
     if not description:
-        raise UsageError(f"{place}/{GUIDE} has no description; write description: and when it is of use.")
+        raise UsageError(f"{place}/{GUIDE} has no description. Write description: and when to use the skill.")
     if len(description) > LONGEST_DESCRIPTION:
         most = f"{LONGEST_DESCRIPTION:,}"
         raise UsageError(f"{place}/{GUIDE} has a description of more than {most} characters.")
@@ -177,16 +176,14 @@ def _read(folder: Path, place: str) -> Skill:
 
 
 def front_matter(text: str, name: str) -> tuple[dict[str, str], str]:
-    """The keys of the front matter that have a text, and what stands behind it. Read leniently, as people
-    write it: a colon within a text needs no quotes. Raises UsageError where there is no front matter."""
+    """The keys of the front matter that have a text, and the text after the front matter. It is read
+    leniently: a colon inside a text needs no quotes. Raises UsageError if there is no front matter."""
     lines = text.splitlines()
     if not lines or lines[0].rstrip() != "---":
-        raise UsageError(
-            f"{name} has no front matter; it begins with a line --- and then name: and description:"
-        )
+        raise UsageError(f"{name} has no front matter. Begin with a line ---, then name: and description:")
     end = next((place for place, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), 0)
     if not end:
-        raise UsageError(f"The front matter of {name} does not end; close it by a line ---")
+        raise UsageError(f"The front matter of {name} does not end. Close it with a line ---")
     said: dict[str, list[str]] = {}
     key = ""
     for line in lines[1:end]:
@@ -199,7 +196,7 @@ def front_matter(text: str, name: str) -> tuple[dict[str, str], str]:
 
 
 def _plain(words: list[str]) -> str:
-    """The text of a value: without its quotes, its sign of a block, or a comment behind it."""
+    """The text of a value, without quotes, a block sign, or a comment after it."""
     first, *more = words
     if more and re.fullmatch(r"[>|][+-]?\d?", first.strip()):
         first = ""

@@ -1,9 +1,7 @@
 """Searches for a query at a server that answers with JSON, or in a folder of files: the WebSearch of a host.
 
-Knows servers and files; it must not know tools. Results are texts of strangers: they are cleaned and cut, and
-no address in them is followed. The address of a server may hold a password or a key in any part of it, so no
-sentence says more of it than host and port.
-"""
+Results are texts of strangers: they are cleaned and cut, and addresses in them are not followed. The address
+of a server may contain a password or a key in any part, so messages show only its host and port."""
 
 from __future__ import annotations
 
@@ -30,40 +28,40 @@ from quoth.tools.storage.addresses import certificates, web_address
 from quoth.tools.text import excerpt, one_line, short
 from quoth.tools.words import WORD
 
-SECONDS = 10.0  # for the whole of an answer
+SECONDS = 10.0  # for the whole answer
 MAX_BYTES = 2_000_000
 MAX_ADDRESS = 2000  # characters; a result with a longer one is left out
 QUERY = "{query}"
-KEYS = {"results": "results", "title": "title", "url": "url", "text": "content"}  # as SearXNG has them
+KEYS = {"results": "results", "title": "title", "url": "url", "text": "content"}  # as in SearXNG
 FORM = "results=items,title=name,url=link,text=snippet"
 PLACES = "https://searx.example, an address with {query} in it, or a folder such as notes/"
 
 
 def open_web_search(spec: str, keys: str = "", root: str | Path = ".") -> WebSearch:
-    """What ``--search`` names: the address of a SearXNG server, any address with ``{query}`` in it that
-    answers with JSON, or a folder, relative to ``root``. ``keys`` says where the results stand in the answer
-    of a server. Raises UsageError."""
+    """The search given by ``--search``: the address of a SearXNG server, any address with ``{query}`` in it
+    that answers with JSON, or a folder, relative to ``root``. ``keys`` says where the results are in the
+    answer of a server. Raises UsageError."""
     if not spec.strip():
-        raise UsageError(f"--search is empty; it is {PLACES}.")
+        raise UsageError(f"--search is empty. Give {PLACES}.")
     if is_web(spec):
         return ServerSearch(spec, keys)
     if keys:
-        raise UsageError("--search-keys are for the answer of a server, and --search names a folder.")
+        raise UsageError("--search-keys are for a server, but --search is a folder.")
     return FolderSearch(spec, root)
 
 
 def is_web(spec: str) -> bool:
-    """Whether ``--search`` names a server."""
+    """Whether ``--search`` is a server."""
     return "://" in spec
 
 
 class ServerSearch:
-    """A search server: SearXNG, or any other that answers a GET with JSON."""
+    """A search server: SearXNG, or any other server that answers a GET with JSON."""
 
     def __init__(self, address: str, keys: str = "") -> None:
         self._address = _address(address)
         self._keys = _keys(keys)
-        self.kept = {"search-keys": keys} if keys else {}  # of the address nothing: it may hold a secret
+        self.kept = {"search-keys": keys} if keys else {}  # not the address, which may contain a secret
 
     @property
     def name(self) -> str:
@@ -100,24 +98,22 @@ class ServerSearch:
         except (httpx.TimeoutException, TimeoutError):
             raise self._failed(f"did not answer within {SECONDS:g} s") from None
         except UnknownEncodingError:
-            raise self._failed("answered in a compression that was not asked for") from None
+            raise self._failed("answered with a compression that was not requested") from None
         except zlib.error:
-            raise self._failed("answered with something that is not gzip, as it said") from None
+            raise self._failed("answered with data that is not gzip, although it said so") from None
         except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
             raise self._failed(f"cannot be reached ({type(error).__name__})") from None
 
     def _check(self, status: int, kind: str) -> None:
         if 300 <= status < 400:
-            raise self._failed(f"answered {status}: it is elsewhere, and that is not followed")
+            raise self._failed(f"answered {status}: redirects are not followed")
         if status == 403:
-            raise self._failed(
-                "answered 403: SearXNG does so unless its settings have json in search.formats"
-            )
+            raise self._failed("answered 403: SearXNG needs json in the setting search.formats")
         if status != 200:
             raise self._failed(f"answered {status}")
         kind = kind.partition(";")[0].strip().lower()
         if not (kind == "application/json" or kind.endswith("+json")):
-            raise self._failed(f"answered with {excerpt(kind) or 'something without a type'}, not with JSON")
+            raise self._failed(f"answered with {excerpt(kind) or 'an unknown type'}, not with JSON")
 
     async def _read(self, raw: AsyncIterator[bytes], encoding: str) -> bytes:
         from quoth.tools.storage.lean_httpx import inflated
@@ -133,11 +129,12 @@ class ServerSearch:
         found = _at(answer, self._keys["results"])
         if not isinstance(found, list):
             where = self._keys["results"]
-            raise self._lost(answer, f"it has no list of results under {where}" if where else "it is no list")
+            what = f"it has no list of results under {where}" if where else "it is not a list"
+            raise self._lost(answer, what)
         return found
 
     def _hit(self, one: Any) -> WebHit | None:
-        """A result as it may be shown; None without an address."""
+        """A result that can be shown; None if it has no address."""
         address = _at(one, self._keys["url"])
         if not isinstance(address, str) or not _is_address(address := address.strip()):
             return None
@@ -148,14 +145,14 @@ class ServerSearch:
         return ToolError(f"The search server {self.name} {what}.")
 
     def _lost(self, answer: Any, what: str) -> ToolError:
-        """An error for an answer in which nothing stands where it should."""
+        """The error for an answer without results in the expected place."""
         names = [_text(name, 30) for name in answer][:8] if isinstance(answer, Mapping) else []
-        has = f", but {', '.join(names)}" if names else ""
-        return self._failed(f"answered with JSON, but {what}{has}; name what it has: --search-keys {FORM}")
+        has = f" (its keys: {', '.join(names)})" if names else ""
+        return self._failed(f"answered with JSON, but {what}{has}. Set its keys: --search-keys {FORM}")
 
 
 def _text(value: Any, chars: int) -> str:
-    """A text or number of an answer, cleaned; of anything else nothing."""
+    """A text or number of an answer, cleaned; an empty text for anything else."""
     return one_line(str(value), chars) if isinstance(value, str | int | float) else ""
 
 
@@ -163,9 +160,9 @@ def _address(spec: str) -> str:
     """The address of a server, with ``{query}`` in it. Raises UsageError."""
     spec = spec.strip()
     if (parts := web_address(spec)) is None:
-        raise UsageError(f"The address of --search is none; it is {PLACES}.")
+        raise UsageError(f"The address of --search is invalid. Give {PLACES}.")
     if QUERY in parts.netloc or QUERY in parts.fragment:
-        raise UsageError("The {query} of --search stands in the path of the address, or behind its ?.")
+        raise UsageError("The {query} of --search must be in the path of the address, or after its ?.")
     if QUERY in spec:
         return spec
     path = parts.path if parts.path.endswith("/search") else f"{parts.path.rstrip('/')}/search"
@@ -175,25 +172,25 @@ def _address(spec: str) -> str:
 
 
 def _asking(address: str, query: str) -> str:
-    """The address for one query, which cannot add anything to it but a text."""
+    """The address for one query. The query can only add a text to it."""
     if not re.search(r"\w", query):
         raise ToolError("The query contains no word: it needs letters or digits.")
     return address.replace(QUERY, quote(query.encode("utf-8", "replace"), safe=""))
 
 
 def _keys(text: str) -> dict[str, str]:
-    """``KEYS`` with those that ``--search-keys`` names. Raises UsageError."""
+    """``KEYS``, with the keys that ``--search-keys`` names. Raises UsageError."""
     found = dict(KEYS)
     for word in filter(None, (word.strip() for word in text.split(","))):
         name, mark, path = (part.strip() for part in word.partition("="))
         if not mark:
-            raise UsageError(f"--search-keys takes {FORM}; not {excerpt(word)}.")
+            raise UsageError(f"--search-keys must be {FORM}, not {excerpt(word)}.")
         if name not in KEYS:
             raise UsageError(
                 f"--search-keys has no key {excerpt(name)}.{did_you_mean(name, KEYS)} It takes {FORM}."
             )
         if not path and name != "results":  # the answer itself may be the list
-            raise UsageError(f"--search-keys says nothing for {name}; it takes {FORM}.")
+            raise UsageError(f"--search-keys has no value for {name}. Write {FORM}.")
         found[name] = path
     return found
 
@@ -206,7 +203,7 @@ def _json(body: bytes, name: str) -> Any:
 
 
 def _at(value: Any, path: str) -> Any:
-    """What stands at a dotted path in JSON data; None if nothing does."""
+    """The value at a dotted path in JSON data; None if there is none."""
     for part in filter(None, path.split(".")):
         if isinstance(value, list) and part.isdecimal():
             value = value[int(part)] if int(part) < len(value) else None
@@ -216,7 +213,7 @@ def _at(value: Any, path: str) -> Any:
 
 
 def _is_address(text: str) -> bool:
-    """Whether a text is an address of the web, as short as people can use and without anything invisible."""
+    """Whether a text is a web address, not too long and without invisible characters."""
     if len(text) > MAX_ADDRESS or not text.isprintable() or " " in text:
         return False
     try:
@@ -226,25 +223,23 @@ def _is_address(text: str) -> bool:
         return False
 
 
-# Searches a folder of text files by words: the WebSearch of a host that names no server.
-#
-# Knows files; it must not know servers or tools. Nothing outside of the folder and nothing hidden is read,
-# no link is followed, and the rules of the running call are kept.
+# Searching a folder of text files by words: the WebSearch of a host without a server. Files outside the
+# folder and hidden files are not read, links are not followed, and the rules of the running call apply.
 
 
 MAX_HITS = 20
 TITLE, TEXT = 200, 500  # characters of a result
 MAX_FILES = 5000
-MAX_FILE_BYTES = 1_000_000  # of one file; a longer one is searched so far
+MAX_FILE_BYTES = 1_000_000  # of one file; the rest of a longer file is not searched
 MAX_WORDS = 32
-LINES = 3  # that are shown of a file
+LINES = 3  # lines shown of a file
 
 _TITLE = re.compile(r"(?im)^#\+title:[ \t]*(\S.*)$|^(?:\*+|#+)[ \t]+(\S.*)$")
 
 
 @dataclass
 class _FileWords:
-    """A file that has some of the words: how often it has each."""
+    """A file with some of the words, and how often it has each."""
 
     file: Path
     text: str
@@ -252,7 +247,7 @@ class _FileWords:
 
 
 class FolderSearch:
-    """The text files of a folder, found by their words. Raises UsageError for what is no folder."""
+    """The text files of a folder, found by their words. Raises UsageError if it is not a folder."""
 
     def __init__(self, folder: str | Path, root: str | Path = ".") -> None:
         self._root = Path(root).resolve()
@@ -262,8 +257,10 @@ class FolderSearch:
         except (OSError, RuntimeError, ValueError):
             fine = False
         if not fine:
-            named = "" if "@" in str(folder) else f": {folder}"  # a mistyped address may hold a password
-            raise UsageError(f"--search names no folder{named}. A server's address begins with http://.")
+            named = "" if "@" in str(folder) else f": {folder}"  # a mistyped address may contain a password
+            raise UsageError(
+                f"--search is not a folder{named}. The address of a server must begin with http://."
+            )
         self.kept = {"search": str(self.folder)}  # in the opening of a session
         self._files = Workspace(self.folder)
 
@@ -272,7 +269,7 @@ class FolderSearch:
         return self._shown(self.folder)
 
     async def find(self, query: str, limit: int = 10) -> Sequence[WebHit]:
-        """The files in which the words stand, those with the rarer words first. Raises ToolError."""
+        """The files that contain the words, files with rarer words first. Raises ToolError."""
         words = list(dict.fromkeys(WORD.findall(query.casefold())))[:MAX_WORDS]
         if not words:
             raise ToolError("The query contains no word: it needs letters or digits.")
@@ -283,10 +280,9 @@ class FolderSearch:
         for file in self._files.walk("."):
             looked += 1
             if looked > MAX_FILES or time.monotonic() > deadline:
-                raise ToolError(
-                    f"There is too much in the folder {self.name} to search it; name a smaller one."
-                )
-            # What is hidden, such as .env, is for no chat; of an odd name the address would not be one line.
+                raise ToolError(f"The folder {self.name} is too large to search. Give a smaller one.")
+            # Hidden files, such as .env, are not for chats. A name with line ends would give an address of
+            # several lines.
             if file.name.startswith(".") or not str(file).isprintable():
                 continue
             if may_read(file) and (text := self._text(file)) is not None:
@@ -311,7 +307,7 @@ class FolderSearch:
         ]
 
     def _text(self, file: Path) -> str | None:
-        """The text of a file; None for one that is none, or cannot be read."""
+        """The text of a file; None if it is not text or cannot be read."""
         try:
             with self._files.open_read(self._files.shown(file)) as stream:
                 data = stream.read(MAX_FILE_BYTES)
@@ -320,18 +316,18 @@ class FolderSearch:
         return None if b"\0" in data else data.decode("utf-8", "replace")
 
     def _shown(self, path: Path) -> str:
-        """A path as an address: relative to the root if it is there, else absolute."""
+        """A path as an address: relative if it is inside the root, otherwise absolute."""
         return path.relative_to(self._root).as_posix() if path.is_relative_to(self._root) else str(path)
 
 
 def _title(one: _FileWords) -> str:
-    """The title that a file gives itself, or its name."""
+    """The title in a file, or its name."""
     found = _TITLE.search(one.text[:5000])
     return one_line(found[1] or found[2], TITLE) if found else one.file.name
 
 
 def _lines(text: str, title: str, rare: dict[str, float]) -> str:
-    """The lines of a text that have the rarest of the words, in their order; not its title once more."""
+    """The lines of a text with the rarest words, in order, without its title."""
 
     def score(place: int) -> float:
         if lines[place].startswith("#+") or lines[place].lstrip("#* ").strip() == title:

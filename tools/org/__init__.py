@@ -1,1 +1,1 @@
-"""Parses and edits Org files, byte for byte; must not know plans."""
+"""Parses and edits Org files and keeps every other byte."""

@@ -1,6 +1,6 @@
-"""Parses Org Babel's header arguments, ``:var x=name``, and ``#+CALL: name(x=1)``.
+"""Parses header arguments of Org Babel, such as ``:var x=name``, and ``#+CALL: name(x=1)``.
 
-Values are literals or names only. Columns count from 0 in the line. Must not know plans or run anything.
+Values are only literals or names. Columns count from 0. Nothing is run here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from quoth.tools.errors import QuothError, did_you_mean
 from quoth.tools.lisp.printer import Code, code_in, to_value
 from quoth.tools.lisp.reader import ReadError, read_one
 
-# What Org knows to stand there; a plan obeys var, eval and results, the others are for Org itself.
+# Header arguments of Org. A plan uses var, eval and results; the others are only for Org itself.
 KNOWN = frozenset(
     """
     cache cmdline colnames comments dir epilogue eval exports file file-desc file-ext file-mode hlines mkdirp
@@ -40,7 +40,7 @@ class Header:
 
 @dataclass(frozen=True, eq=False)
 class Var:
-    """``x=…``: a literal ``value``, or in ``ref`` the name of the block whose result is the value."""
+    """``x=…``: a literal ``value``, or ``ref``, the name of the block whose result is the value."""
 
     name: str
     text: str
@@ -50,7 +50,7 @@ class Var:
 
 
 class HeaderError(QuothError):
-    """A header argument that cannot be parsed; ``column`` is where."""
+    """A header argument that cannot be parsed; ``column`` is its position."""
 
     def __init__(self, message: str, column: int) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class HeaderError(QuothError):
 
 
 def split(text: str, column: int = 0, at: str = " \t") -> Iterator[tuple[str, int]]:
-    """The parts of a line between characters ``at`` outside of brackets and quotes, with their columns."""
+    """The parts of a line between characters ``at`` outside brackets and quotes, with their columns."""
     start, depth, quoted, place = 0, 0, False, 0
     while place <= len(text):
         char = text[place] if place < len(text) else at[0]
@@ -80,7 +80,7 @@ def split(text: str, column: int = 0, at: str = " \t") -> Iterator[tuple[str, in
 
 
 def headers(text: str, column: int = 0) -> list[Header]:
-    """The header arguments of a line; text before the first one is ignored."""
+    """The header arguments of a line. Text before the first one is ignored."""
     found: list[Header] = []
     for part, where in split(text, column):
         if part.startswith(":") and len(part) > 1:
@@ -108,13 +108,13 @@ def variables(text: str, column: int = 0, commas: bool = False) -> list[Var]:
         name = name.strip()
         if not _NAME.match(name) or not sign or not value.strip():
             shown = name.rstrip(":") if _NAME.match(name) else "x"
-            raise HeaderError(f"{part} gives nothing a value; write {shown}=name or {shown}=5.", where)
+            raise HeaderError(f"{part} does not assign a value. Write {shown}=name or {shown}=5.", where)
         found.append(_var(name, value.strip(), where))
     return found
 
 
 def unreadable(text: str) -> list[Var]:
-    """The variables of a text that ``variables`` refuses: their names, without values."""
+    """The variables in a text that ``variables`` refuses: only their names."""
     found = [(part.partition("=")[0].strip(" :"), part, where) for part, where in split(text)]
     return [Var(name, part, where) for name, part, where in found if _NAME.match(name)]
 
@@ -133,14 +133,14 @@ def _var(name: str, text: str, column: int) -> Var:
             return Var(name, text, column, value=value)
     elif _NAME.match(ref := text.removesuffix("()")):
         return Var(name, text, column, ref=ref)
-    raise HeaderError(f"{name}={text} is no plain value; a number, a text, a list or a name is.", column)
+    raise HeaderError(f"{name}={text} is not a plain value. Write a number, text, list or name.", column)
 
 
 def call(text: str, column: int = 0) -> tuple[str, list[Var]]:
     """The block name and the variables of ``#+CALL: name(x=1)``. Raises HeaderError."""
     found = _CALL.match(text)
     if not found:
-        raise HeaderError("A call names a block, such as #+CALL: name(x=5).", column)
+        raise HeaderError("A call must name a block, such as #+CALL: name(x=5).", column)
     if text.count("(") > text.count(")"):
         raise HeaderError("This ( is never closed.", column + text.index("("))
     given = variables(found[3] or "", column + max(found.start(3), 0), commas=True)
@@ -152,19 +152,20 @@ def call(text: str, column: int = 0) -> tuple[str, list[Var]]:
 
 
 def is_silent(header: Header) -> bool:
-    """Whether it tells Org not to write results."""
+    """Whether a header argument makes Org not write results."""
     return header.name == "results" and not {"silent", "none", "discard"}.isdisjoint(header.value.split())
 
 
 def forbids(header: Header) -> bool:
-    """Whether it tells Org not to run the block."""
+    """Whether a header argument makes Org not run the block."""
     return header.name == "noeval" or (header.name == "eval" and header.value in ("no", "never"))
 
 
 def unknown(header: Header) -> str | None:
-    """An error message for a header argument that Org does not have or a plan does not support, or None."""
+    """An error message for a header argument that Org does not have or plans do not support; otherwise
+    None."""
     if header.name in instead("header") and header.value not in ("", "no", "nil"):
-        return f"A plan does not obey :{header.name}; {instead('header')[header.name]}."
+        return f"Plans do not support :{header.name}; {instead('header')[header.name]}."
     if header.name in KNOWN or header.name.startswith(("header-args", "x-")):
         return None
-    return f"There is no header argument :{header.name}.{did_you_mean(header.name, KNOWN, mark=':')}"
+    return f"Unknown header argument :{header.name}.{did_you_mean(header.name, KNOWN, mark=':')}"

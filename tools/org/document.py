@@ -1,9 +1,8 @@
 """A parser of Org files that keeps every byte: dump(load(data)) == data for any data.
 
-Knows Org's syntax as org-element reads it; it must not know plans, forms or the disk. The parser is our own.
-Only the tests compare it with orgparse, which drops line ends and columns, raises on a date like 2026-13-45,
-takes drawers inside blocks for properties, and needs a minute for a table row without an end.
-"""
+It reads Org's syntax as org-element does. orgparse is used only for comparison in tests: it drops line ends
+and columns, raises on a date like 2026-13-45, reads drawers inside blocks as properties, and needs a minute
+for a table row without an end."""
 
 from __future__ import annotations
 
@@ -15,10 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 BOM = "\ufeff"
-WORDS = ("TODO", "DONE")  # Org's own, where a file names none
+WORDS = ("TODO", "DONE")  # Org's defaults, for a file that declares none
 
 _STARS = re.compile(r"(\*+) ")
-INLINE = "*" * 15  # begins an inline task (org-inlinetask), which is no headline
+INLINE = "*" * 15  # beginning of an inline task (org-inlinetask), which is not a headline
 _INLINE_END = re.compile(r"\*{15,}[ \t]+END[ \t]*$")
 _PRIORITY = re.compile(r"\[#(.)\][ \t]*")
 _COMMENT = re.compile(r"COMMENT(?:[ \t]+|$)")
@@ -38,9 +37,9 @@ _LATEX_END = re.compile(r"\\end\{([A-Za-z0-9*]+)\}[ \t]*$")
 _FIXED = re.compile(r"[ \t]*:(?: |$)")
 _ROW = re.compile(r"[ \t]*\|")
 _REMARK = re.compile(r"[ \t]*#(?: |$)")
-_SPECIAL = ("", "#", ":", "|", "\\", "C")  # how lines begin that may be more than text
+_SPECIAL = ("", "#", ":", "|", "\\", "C")  # first characters of lines that may be more than text
 _VERBATIM = frozenset({"SRC", "EXAMPLE", "EXPORT", "COMMENT", "VERSE"})
-# The keywords that say something of what stands below them, by Org's newer names.
+# Keywords that belong to the element below them, by Org's newer names.
 _NEWER = dict.fromkeys(("DATA", "LABEL", "RESNAME", "SOURCE", "SRCNAME", "TBLNAME"), "NAME")
 _NEWER |= {"HEADERS": "HEADER", "RESULT": "RESULTS"}
 _AFFILIATED = re.compile(r"(?:NAME|HEADER|RESULTS|CAPTION|PLOT|ATTR_[-\w]+)(?:\[.*\])?$")
@@ -48,7 +47,8 @@ _AFFILIATED = re.compile(r"(?:NAME|HEADER|RESULTS|CAPTION|PLOT|ATTR_[-\w]+)(?:\[
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One property and the position of its value. ``more``: it was written ``:NAME+:``, which appends."""
+    """A property and the position of its value. ``more`` means that it was written ``:NAME+:``, which
+    appends."""
 
     name: str
     value: str
@@ -60,8 +60,9 @@ class Property:
 @dataclass(frozen=True, slots=True)
 class Element:
     """A block, drawer, keyword, table, inline task or text in the rows ``first`` to ``last``. ``name`` is a
-    keyword's key or a block's type; ``value`` the rest of the first line, from ``column`` on; ``keys`` the
-    keywords attached above it (``#+NAME:`` …); ``depth`` the number of enclosing drawers and blocks."""
+    keyword's key or a block's type; ``value`` is the rest of the first line, from ``column``; ``keys`` are
+    the keywords attached above it (``#+NAME:`` …); ``depth`` is the number of enclosing drawers and
+    blocks."""
 
     kind: str
     first: int
@@ -80,7 +81,7 @@ class Element:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A headline and the text below it. ``stop`` is the row of the next headline, ``end`` the row after its
-    subtree, ``heading`` the column after the stars. The first (level 0, row -1) is the text before
+    subtree, ``heading`` the column after the stars. The first entry (level 0, row -1) is the text before all
     headlines."""
 
     row: int
@@ -110,7 +111,7 @@ class Entry:
 
 @dataclass(eq=False)
 class Org:
-    """A file as lines and their line ends. It is never changed; an edit returns a new one."""
+    """A file as lines and line ends. It is immutable; an edit returns a new one."""
 
     lines: Sequence[str]
     ends: Sequence[str]
@@ -119,7 +120,7 @@ class Org:
 
     @property
     def text(self) -> str:
-        """The text without the byte order mark; bytes that are not UTF-8 are lone surrogates."""
+        """The text without the byte order mark. Bytes that are not UTF-8 become unpaired surrogates."""
         return "".join(part for pair in zip(self.lines, self.ends, strict=True) for part in pair)
 
     @cached_property
@@ -130,7 +131,7 @@ class Org:
 
     @cached_property
     def todo_words(self) -> tuple[str, ...]:
-        """The TODO words that the file declares, or else those given to ``load``."""
+        """The TODO words that the file declares, otherwise the words given to ``load``."""
         found: list[str] = []
         for element in self.keywords("TODO", "SEQ_TODO", "TYP_TODO"):
             found += [word.partition("(")[0] for word in element.value.replace("|", " ").split()]
@@ -164,7 +165,7 @@ class Org:
             index = self.entries[index].parent
 
     def code(self, index: int) -> list[Element]:
-        """The source blocks and ``#+CALL:`` lines of an entry, without results and what is in blocks or
+        """The source blocks and ``#+CALL:`` lines of an entry, except results and lines inside blocks or
         drawers."""
         return [
             one
@@ -187,7 +188,7 @@ class Org:
 
     @cached_property
     def _drawers(self) -> list[tuple[bool, tuple[int, int] | None]]:
-        """Of each entry, whether a planning line follows, and the rows of its properties."""
+        """For each entry, whether a planning line follows, and the rows of its properties."""
         found: list[tuple[bool, tuple[int, int] | None]] = []
         rows, _ = self._headlines
         for row, stop in zip(rows, [*rows[1:], len(self.lines)], strict=True):
@@ -211,7 +212,8 @@ class Org:
 
     @cached_property
     def _closers(self) -> dict[str, list[int]]:
-        """The rows in which blocks, drawers and environments may end, by what ends there."""
+        """The rows where blocks, drawers and environments may end, by the name of the element that ends
+        there."""
         found: dict[str, list[int]] = {}
         for row, line in enumerate(self.lines):
             bare = line.lstrip(" \t")
@@ -241,9 +243,9 @@ class Org:
         ]
 
     def _scan(self, row: int, stop: int) -> Iterator[Element]:
-        """The elements of one section. A block or drawer holds what its end is found for before the end of
-        what it stands in; any other beginning is text."""
-        limits: list[int] = []  # the rows of the ends of the blocks and drawers we are in
+        """The elements of one section. A beginning is a block or drawer only if its end comes before the end
+        of the element around it; otherwise it is text."""
+        limits: list[int] = []  # end rows of the enclosing blocks and drawers
         keys: list[Element] = []
         while row < stop:
             if limits and row == limits[-1]:
@@ -309,7 +311,7 @@ class Org:
         return line.startswith(INLINE) and _STARS.match(line) is not None
 
     def _end_of_inline(self, row: int, limit: int) -> int:
-        """The row of the END of an inline task; its own row if it has none before the next."""
+        """The row of the END of an inline task; its own row if there is none before the next task."""
         following = next((one for one in range(row + 1, limit) if self._is_inline(one)), row)
         return following if _INLINE_END.match(self.lines[following]) else row
 
@@ -330,7 +332,7 @@ class Org:
         return None
 
     def _run(self, alike: re.Pattern[str], row: int, limit: int) -> int:
-        """The last of the rows from ``row`` on that look alike."""
+        """The last of the consecutive rows from ``row`` that match ``alike``."""
         while row + 1 < limit and alike.match(self.lines[row + 1]):
             row += 1
         return row
@@ -352,7 +354,7 @@ class Org:
         place = priority.end() if priority else place
         commented = _COMMENT.match(line, place)
         place = commented.end() if commented else place
-        # Where nothing else stands before them, tags may follow the stars; the title then is empty.
+        # Tags may directly follow the stars; then the title is empty.
         tags = _TAGS.search(line, place if todo or priority or commented else level)
         title = line[place : max(place, tags.start()) if tags else len(line)].strip(" \t")
         words = (todo, priority[1] if priority else "", title, place)

@@ -1,8 +1,7 @@
 """Edits of Org files: a TODO word, a line in a drawer, results. No other byte changes.
 
-Knows where Org puts these and how it escapes them; must not know plans or the disk. An entry is given by its
-index in ``Org.entries``, which no edit here changes, a block by its index in ``Org.code``.
-"""
+An entry is given by its index in ``Org.entries``, which edits do not change; a block by its index in
+``Org.code``."""
 
 from __future__ import annotations
 
@@ -13,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from quoth.tools.errors import QuothError
 from quoth.tools.org.document import Element, Entry, Org
 
-FEW = 10  # lines of a result from which on it stands in an example block, as in Org
+FEW = 10  # a result with at least this many lines is written as an example block, as in Org
 _ESCAPED = re.compile(r"^([ \t]*)(,*(?:\*|#\+))", re.MULTILINE)
 _UNESCAPED = re.compile(r"^([ \t]*,*),((?:\*|#\+))", re.MULTILINE)
-# Emacs takes settings, and code to run, from a list at the end of any file that begins with these words.
+# Emacs reads settings, and code to run, from a list at the end of a file that begins with these words.
 _SETTINGS = re.compile(r"(local\u200b*)(?= variables:)", re.IGNORECASE)
 _NO_SETTINGS = re.compile(r"(local\u200b*)\u200b(?= variables:)", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -25,36 +24,37 @@ _LINK = re.compile(r"[ \t]*\[\[[^\]]+\](?:\[[^\]]+\])?\][ \t]*$")
 
 
 class EditError(QuothError):
-    """The requested text cannot be written at this place of an Org file."""
+    """The requested text cannot be written at this place in an Org file."""
 
 
 def escape(text: str) -> str:
-    """Text for the inside of a block: a comma goes before what Org would take for a headline or keyword, and
-    a character that is not seen into what Emacs would take for settings."""
+    """Text for the inside of a block: a comma is put before lines that Org would read as a headline or
+    keyword, and an invisible character into words that Emacs would read as settings."""
     return _ESCAPED.sub(r"\1,\2", _SETTINGS.sub("\\1\u200b", text))
 
 
 def unescape(text: str) -> str:
-    """The text of a block without what ``escape`` adds."""
+    """The text of a block, without the characters added by ``escape``."""
     return _NO_SETTINGS.sub(r"\1", _UNESCAPED.sub(r"\1\2", text))
 
 
 def example(text: str) -> list[str]:
-    """An example block that holds any text; ``text_of_example`` gives it back."""
-    # Where lines are indented, -i tells Org that this is part of the text.
+    """An example block for any text. ``text_of_example`` reads the text back."""
+    # With -i, Org keeps the indentation of lines as part of the text.
     keep = " -i" if re.search(r"^[ \t]", text, re.MULTILINE) else ""
     return [f"#+begin_example{keep}", *(escape(text).split("\n") if text else []), "#+end_example"]
 
 
 def text_of_example(org: Org, block: Element) -> str:
-    """The text in an example block. A file that was converted to CR LF as a whole gives the same text."""
+    """The text in an example block. If the whole file was converted to CR LF, the text is the same."""
     rows, end = range(block.first + 1, block.last), org.ends[block.first]
     text = "".join(org.lines[row] + ("\n" if org.ends[row] == end else org.ends[row]) for row in rows)
     return unescape(text.removesuffix("\n"))
 
 
 def property_value(value: str | int) -> str:
-    """A value that Org gives back as it is; what has line ends or blanks at its ends is written as JSON."""
+    """A property value that is read back unchanged. A value with line ends, or with blanks at its ends, is
+    written as JSON."""
     text = str(value)
     plain = text.isprintable() and text == text.strip() and not text.startswith('"')
     if plain and not _SETTINGS.search(text):
@@ -66,7 +66,7 @@ def set_todo(org: Org, index: int, word: str) -> Org:
     """Replace the TODO word of a headline; an empty ``word`` removes it. Raises EditError."""
     entry = _headline(org, index)
     if word and word not in org.todo_words:
-        raise EditError(f"{word} is no TODO word of this file; they are {' '.join(org.todo_words)}.")
+        raise EditError(f"{word} is not a TODO word of this file. These are: {' '.join(org.todo_words)}.")
     line = org.lines[entry.row]
     stop = entry.heading + len(entry.todo)
     if entry.todo and not word:
@@ -78,14 +78,14 @@ def set_todo(org: Org, index: int, word: str) -> Org:
 
 
 def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
-    """Add a list item at the top of an entry's drawer; a missing one is made. Raises EditError."""
+    """Add a list item at the top of an entry's drawer, which is created if missing. Raises EditError."""
     if not re.fullmatch(r"[\w-]+", drawer) or drawer.upper() in ("PROPERTIES", "END"):
-        raise EditError(f"{drawer!r} cannot be the name of a drawer to write into.")
+        raise EditError(f"{drawer!r} cannot be the name of a drawer.")
     if not text.strip() or "\n" in text or "\r" in text:
-        raise EditError("A drawer takes one line of text at a time.")
+        raise EditError("The text for a drawer must be one line.")
     _headline(org, index)
     entry = org.entries[index]
-    text = "- " + _clean(text).strip(" \t").removeprefix("- ")  # an item, whatever it says
+    text = "- " + _clean(text).strip(" \t").removeprefix("- ")  # always a list item
     for one in entry.elements:
         if one.kind == "drawer" and one.depth == 0 and one.name == drawer.upper():
             return _rows(org, one.first + 1, one.first + 1, [_indent_of(org, one.first) + text])
@@ -95,9 +95,9 @@ def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
 
 
 def set_property(org: Org, index: int, name: str, value: str) -> Org:
-    """Set a property of an entry; a missing drawer is made. Raises EditError."""
+    """Set a property of an entry; the drawer is created if missing. Raises EditError."""
     if not re.fullmatch(r"[\w-]+", name) or not value.strip() or "\n" in value or "\r" in value:
-        raise EditError(f"{name!r} cannot be a property of one line.")
+        raise EditError(f"{name!r} cannot be written as a property on one line.")
     entry = _headline(org, index)
     value = _clean(value).strip()
     for one in entry.properties:
@@ -108,19 +108,19 @@ def set_property(org: Org, index: int, name: str, value: str) -> Org:
         return _rows(org, entry.drawer[1], entry.drawer[1], [f"{indent}:{name}: {value}"])
     indent, row = _indent(org, entry), entry.body
     if row < entry.stop and org.lines[row].strip(" \t").upper() == ":PROPERTIES:":
-        raise EditError("Its properties have no :END: or hold another line; none can be set beside them.")
+        raise EditError("A property cannot be added: the properties have no :END:, or contain another line.")
     lines = [f"{indent}:PROPERTIES:", f"{indent}:{name}: {value}", f"{indent}:END:"]
     return _rows(org, row, row, lines)
 
 
 def add_lines(org: Org, lines: Sequence[str]) -> Org:
-    """Add lines at the end of the file, such as a headline with what belongs to it."""
+    """Add lines at the end of the file, such as a headline and its text."""
     return _rows(org, len(org.lines), len(org.lines), [_clean(line) for line in lines])
 
 
 def put_results(org: Org, index: int, block: int, text: str | None) -> Org:
     """Write the results of the ``block``-th element of ``org.code(index)`` below it, or remove them (None).
-    They replace its old results; those of a named block may stand anywhere in the file."""
+    They replace its old results; the results of a named block may be anywhere in the file."""
     element = org.code(index)[block]
     name = name_of(element)
     found = find_results(org, name) if name else _unnamed(org, org.entries[index], element)
@@ -133,10 +133,10 @@ def put_results(org: Org, index: int, block: int, text: str | None) -> Org:
 
 
 def put_entry_results(org: Org, index: int, name: str, text: str | None) -> Org:
-    """Write named results at the end of an entry, or where they stand; None removes them. May raise
-    EditError."""
+    """Write named results at the end of an entry, or replace existing ones where they are. None removes them.
+    Raises EditError."""
     if not name.strip() or "\n" in name or "\r" in name:
-        raise EditError("Results at the end of an entry need a name of one line.")
+        raise EditError("The name of results at the end of an entry must be one line.")
     entry, found = _headline(org, index), find_results(org, name)
     if text is None:
         return _without(org, found, name)
@@ -155,7 +155,7 @@ def name_of(element: Element) -> str:
 
 
 def find_results(org: Org, name: str) -> tuple[int, int] | None:
-    """The first and last row of the named results, from their keyword on, or None."""
+    """The first and last row of the named results, including their keyword, or None."""
     for entry in org.entries:
         for place, one in enumerate(entry.elements):
             if one.kind == "keyword" and one.name.partition("[")[0] == "RESULTS" and one.value == name:
@@ -175,7 +175,7 @@ def dedent(lines: Sequence[str]) -> tuple[list[str], int]:
     return [line[common:] if line.strip(" \t") else line.lstrip(" \t") for line in lines], common
 
 
-# Where and how
+# Positions and text
 
 
 def _headline(org: Org, index: int) -> Entry:
@@ -185,7 +185,7 @@ def _headline(org: Org, index: int) -> Entry:
 
 
 def _clean(text: str) -> str:
-    """The text with each lone surrogate replaced, so that it can be written as UTF-8."""
+    """The text with each unpaired surrogate replaced, so that it can be written as UTF-8."""
     return _SURROGATE.sub("\ufffd", text)
 
 
@@ -195,7 +195,7 @@ def _indent_of(org: Org, row: int) -> str:
 
 
 def _indent(org: Org, entry: Entry) -> str:
-    """How far things stand in below this headline: like its planning line, its properties, or its text."""
+    """The indentation below this headline: the one of its planning line, its properties, or its text."""
     if entry.drawer:
         return _indent_of(org, entry.drawer[0])
     if entry.planning:
@@ -206,7 +206,7 @@ def _indent(org: Org, entry: Entry) -> str:
 
 
 def _results(indent: str, name: str, text: str) -> list[str]:
-    """The keyword, and the text as Org writes results."""
+    """The keyword and the text, as Org writes results."""
     text = re.sub(r"\r\n?", "\n", _clean(text))
     lines = text.removesuffix("\n").split("\n")
     head = f"{indent}#+RESULTS: {_clean(name)}" if name else f"{indent}#+RESULTS:"
@@ -217,7 +217,7 @@ def _results(indent: str, name: str, text: str) -> list[str]:
 
 
 def _unnamed(org: Org, entry: Entry, element: Element) -> tuple[int, int] | None:
-    """The results right below a block: a keyword without a name that is the next element."""
+    """The results right below a block: the next element, if it is a keyword without a name."""
     for place, one in enumerate(entry.elements):
         if one.first > element.last:
             results = one.kind == "keyword" and one.name.partition("[")[0] == "RESULTS"
@@ -226,7 +226,7 @@ def _unnamed(org: Org, entry: Entry, element: Element) -> tuple[int, int] | None
 
 
 def _extent(org: Org, entry: Entry, place: int) -> tuple[int, int]:
-    """From the keyword to the end of what stands right below it, if that can be a result."""
+    """The rows from the keyword to the end of the element right below it, if that can be a result."""
     keyword = entry.elements[place]
     body = next((one for one in entry.elements[place + 1 :] if keyword in one.keys), None)
     if body is None or body.first != keyword.last + 1:
@@ -243,8 +243,8 @@ def _extent(org: Org, entry: Entry, place: int) -> tuple[int, int]:
 
 
 def _without(org: Org, found: tuple[int, int] | None, name: str) -> Org:
-    """The file without these results, and without one of the two blank lines that would be left. What is not
-    all a result is left alone, for the rest of it might then be read as something else."""
+    """The file without these results, and without one of the two blank lines that would remain. If only a
+    part of an element is a result, it is kept, because the rest could be read as something else."""
     if found is None:
         return org
     first, last = found
@@ -252,7 +252,7 @@ def _without(org: Org, found: tuple[int, int] | None, name: str) -> Org:
     body = next((one for one in every if any(key.first == first for key in one.keys)), None)
     if body is None or body.last != last:
         return org
-    if len(body.keys) > 1:  # a name or caption would be that of what follows
+    if len(body.keys) > 1:  # a name or caption would then belong to the next element
         return _rows(org, first, last + 1, _results(_indent_of(org, first), name, ""))
     edges = {entry.stop for entry in org.entries}
     ends = last + 1 in edges or not org.lines[last + 1].strip(" \t")
@@ -261,14 +261,14 @@ def _without(org: Org, found: tuple[int, int] | None, name: str) -> Org:
 
 
 def _below(org: Org, entry: Entry, row: int, lines: Iterable[str]) -> Org:
-    """The lines below a row, blank lines between them and what else is there."""
+    """The file with these lines below a row, separated by blank lines from other text."""
     follows = row + 1 < entry.stop and org.lines[row + 1].strip(" \t")
     return _rows(org, row + 1, row + 1, ["", *lines, *([""] if follows else [])])
 
 
 def _rows(org: Org, start: int, stop: int, lines: Sequence[str]) -> Org:
-    """The file with other lines in the place of some rows. Each new line ends as the row in its place did, or
-    its neighbours do; a file without a last line end keeps none."""
+    """The file with some rows replaced by other lines. Each new line ends like the row it replaces, or like
+    its neighbours. A file without a line end at its end stays so."""
     old = list(org.ends[start:stop])
     near = org.ends[start - 1] if start else ""
     usual = near or (old[0] if old else "") or org.newline

@@ -1,6 +1,6 @@
-"""An Org file split at its headlines, so that an edit of one parses only that section again.
+"""An Org file split at its headlines, so that an edit of one section parses only that section again.
 
-Each edit gives, to the byte, what the same edit of the whole file gives. Must not know plans or the disk.
+Each edit gives the same bytes as the same edit of the whole file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from quoth.tools.org.edit import (
 
 
 class OrgParts:
-    """The sections of a file, one for each entry; the first is the text before all headlines."""
+    """The sections of a file, one for each entry. The first is the text before all headlines."""
 
     def __init__(self, whole: Org) -> None:
         rows = [0, *(entry.row for entry in whole.entries[1:]), len(whole.lines)]
@@ -35,7 +35,7 @@ class OrgParts:
             self._texts.append(self._parts[-1].text)
 
     def _settled(self, part: Org) -> Org:
-        """A part that knows of the whole what counts in edits."""
+        """A part with the properties of the whole file that edits depend on."""
         part.todo_words, part.newline = self._words, self._newline
         return part
 
@@ -64,7 +64,7 @@ class OrgParts:
         return self._parts[index].lines
 
     def entry(self, index: int) -> Entry:
-        """A headline; its rows count from itself."""
+        """A headline; its rows count from the headline."""
         return self._parts[index].entries[1]
 
     def set_todo(self, index: int, word: str) -> None:
@@ -84,7 +84,7 @@ class OrgParts:
         self._put(index, name, partial(put_entry_results, name=name, text=text))
 
     def _put(self, index: int, name: str, edit: Callable[[Org, int], Org]) -> None:
-        """Put results in; those that have a name may stand below any headline."""
+        """Put results in. Named results may be below any headline."""
         own = self._parts[index]
         if name and any(find_results(part, name) for part in self._parts if part is not own):
             other = OrgParts(edit(self.whole(), index))

@@ -1,11 +1,9 @@
-"""Limits counted in Redis, for several machines together; their arithmetic and sentences are those of
+"""Limits counted in Redis for several machines together. Arithmetic and messages are in
 tools/policy/limits.py.
 
-Knows Redis and the door's Limits port; it must not know policies, models or the loop. A slot is reserved by
-one Lua script, by the clock of Redis. Each rule has a sorted set of the uses within its window, which Redis
-forgets when the window is over: processes with the same rule count together, those with another count apart.
-Who can write to this Redis can change what is counted; an unreachable one refuses each call that is limited.
-"""
+One Lua script reserves a slot, by the clock of Redis. Each rule has a sorted set of the uses within its
+window; Redis deletes it when the window is over. Processes with the same rule count together. A process that
+can write to this Redis can change the counts. If Redis cannot be reached, every limited call is refused."""
 
 from __future__ import annotations
 
@@ -21,11 +19,11 @@ from quoth.tools.policy.spending import Cooldown, Rule
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.shared.server import NOW, SharedRedis, digest
 
-HELD_SECONDS = 9 * 86400.0  # a call that waits in its body for an approval is carried on within this time
+HELD_SECONDS = 9 * 86400.0  # a call that waits in its body for an approval must be resumed within this time
 
-# KEYS: the counter of slots, what the call holds, then the set of each rule. ARGV: the time (empty: that of
-# Redis), '1' to reserve, '1' for a call that is carried on, how long the slot is remembered in ms, then for
-# each rule: how many uses it allows, the length of its window, or else the start and end of its day.
+# KEYS: the counter of slots, the slot of the call, then the set of each rule. ARGV: the time (empty: the time
+# of Redis), '1' to reserve, '1' for a resumed call, how long the slot is kept in ms, then for each rule: the
+# allowed number of uses, and the length of its window or the start and end of its day.
 _COUNT = f"""{NOW}
 if ARGV[3] == '1' and redis.call('EXISTS', KEYS[2]) == 1 then return {{text(now), 'held'}} end
 local said, room, windows = {{text(now), ''}}, true, {{}}
@@ -72,7 +70,7 @@ for rule, key in ipairs(KEYS) do
 end
 """
 
-# KEYS: what the call holds, then the set of each rule. ARGV: the slot.
+# KEYS: the slot of the call, then the set of each rule. ARGV: the slot's number.
 _RELEASE = """
 for rule = 2, #KEYS do redis.call('ZREM', KEYS[rule], ARGV[1]) end
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
@@ -80,7 +78,7 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 
 
 class RedisLimits(CountedLimits):
-    """Limits counted in Redis. ``clock`` takes the place of the clock of Redis, for tests."""
+    """Limits counted in Redis. ``clock`` replaces the clock of Redis, for tests."""
 
     def __init__(
         self,
@@ -93,7 +91,7 @@ class RedisLimits(CountedLimits):
         super().__init__(rules, zone=zone)
         self._redis = redis
         self._clock = clock
-        self._ahead = 0.0  # how far the clock of Redis is ahead of ours: it tells the day there
+        self._ahead = 0.0  # clock of Redis minus ours, in seconds; it determines the day
 
     def reserve(self, tool: CognitiveTool, call: Call) -> Reservation | Refusal:
         try:
@@ -143,7 +141,7 @@ class RedisLimits(CountedLimits):
         for rule in rules:
             length = length_of(rule)
             words += [str(count_of(rule)), "" if length is None else repr(float(length))]
-            # Midnight itself is of the day it begins.
+            # Midnight belongs to the day that it begins.
             words += ["", ""] if length else [repr(math.nextafter(today[0], -math.inf)), repr(today[1])]
         return words
 
@@ -158,7 +156,7 @@ class RedisLimits(CountedLimits):
 
 
 class _Slot(Reservation):
-    """A reserved slot. It stays until it is released, or its windows are over, even if this process dies."""
+    """A reserved slot. It lasts until it is released or its windows are over, even if this process dies."""
 
     def __init__(
         self,
@@ -176,7 +174,7 @@ class _Slot(Reservation):
         self._settled = False
 
     def commit(self) -> None:
-        if self._cooldowns:  # they run from the beginning of the body
+        if self._cooldowns:  # they start when the body begins
             lengths = [repr(float(length)) for _, length in self._cooldowns]
             self._redis.run(_BEGIN, [key for key, _ in self._cooldowns], [self._now(), self._slot, *lengths])
         self._settled = True

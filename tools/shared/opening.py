@@ -1,7 +1,4 @@
-"""Opens what several machines share: limits and requests in one Redis.
-
-Knows where it is and with which key; it must not know who uses it.
-"""
+"""Opens the limits and requests that several machines share in one Redis."""
 
 from __future__ import annotations
 
@@ -20,17 +17,17 @@ from quoth.tools.storage.database import Store
 
 @dataclass(frozen=True)
 class Shared:
-    """A Redis, and the key that its machines share."""
+    """A Redis and the key that its machines share."""
 
     redis: SharedRedis
     key: Key
 
     def limits(self, rules: Iterable[Rule] = (), *, zone: str = "UTC") -> RedisLimits:
-        """The counter of limited calls, for a door."""
+        """The limits for a door."""
         return RedisLimits(self.redis, rules, zone=zone)
 
     def requests(self, store: Callable[[], Store] | None) -> RedisRequests:
-        """The requests, for a broker; ``store`` is the machine's own."""
+        """The requests for a broker; ``store`` is the machine's own store."""
         return RedisRequests(self.redis, self.key, store)
 
     def close(self) -> None:
@@ -38,7 +35,7 @@ class Shared:
 
 
 def open_shared(given: str | RedisUrl, prefix: str, key: str | Path | None) -> Shared:
-    """What is shared at ``given``. The server is asked at the first use. Raises UsageError for a URL, prefix
-    or key that cannot be used."""
+    """The shared limits and requests at ``given``. The server is contacted at first use. Raises UsageError if
+    the URL, prefix or key is invalid."""
     url = redis_url(given, VARIABLE, typed=False) if isinstance(given, str) else given
     return Shared(SharedRedis(url, prefix), read_key(key_path(key)))

@@ -1,13 +1,14 @@
-"""The broker's requests in Redis, for several machines together: asked on one, decided on another.
+"""The broker's requests in Redis, for several machines: asked on one, decided on another.
 
-Knows Redis and rows; it must not know what is decided, or who is asked. The twin of StoreRequests
-(tools/consent/rows.py). Each row is signed with the key that the machines share, so that who can write to
-this Redis but has no key can make and alter no approval. The rows of one user in one session are written by
-one Lua script, if nobody has written them since they were read; else all is done again. Each writing gives a
-row its next turn, which is signed too. A machine remembers the turns that it has seen of decided rows: one
-that is put back to an earlier state, by a person or by a Redis that has lost a second, is not believed there,
-and an approval that was used stays used. Times are those of Redis.
-"""
+The local counterpart is StoreRequests (tools/consent/rows.py). Each row is signed with the key that the
+machines share: a process that can write to this Redis but does not have the key cannot make or alter an
+approval.
+
+One Lua script writes the rows of one user in one session, unless another process has written them since they
+were read; then everything is done again. Each write gives a row its next turn number, which is signed, too. A
+machine remembers the turns of the decided rows it has seen. If a row is put back to an earlier state, by a
+person or by a Redis that has lost a second, the machine rejects it: a used approval stays used. All times are
+by the clock of Redis."""
 
 from __future__ import annotations
 
@@ -24,13 +25,13 @@ from quoth.tools.storage.database import Store
 
 KIND = "request"
 SIGNATURE = 32  # bytes, before the row itself
-GRACE_SECONDS = 86400.0  # a request that expired is kept so long, to say that it did
-MOST_OF_SESSION = 1_000  # rows of one user in one session; older ones are forgotten
-MOST = 10_000  # rows that are listed
-SAME = 10  # equal approvals that are counted
+GRACE_SECONDS = 86400.0  # how long an expired request is kept, to report that it expired
+MOST_OF_SESSION = 1_000  # maximum number of rows of one user in one session; older ones are deleted
+MOST = 10_000  # maximum number of rows listed
+SAME = 10  # maximum number of equal approvals counted
 ATTEMPTS = 100
 
-# KEYS: a counter, a sorted set of ids. ARGV: the time (empty: that of Redis), how keys of rows begin.
+# KEYS: a counter, a sorted set of ids. ARGV: the time (empty: the time of Redis), the prefix of row keys.
 _READ = f"""{NOW}
 local said = {{text(now), redis.call('GET', KEYS[1]) or ''}}
 for _, id in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
@@ -45,10 +46,10 @@ end
 return said
 """
 
-# KEYS: the counter of changes, the ids of this user and session, the counter of requests, the ids of all and
-# of those that wait. ARGV: the counter as it was read, how long all is kept in ms, how keys of rows and of
-# equal approvals begin; then for each row its id, what it is, its time in ms, how it is written, '1' if it
-# waits, and what makes it equal to others.
+# KEYS: the counter of changes, the ids of this user and session, the counter of requests, all ids, the
+# waiting ids. ARGV: the counter as read, the lifetime of all keys in ms, the prefix of row keys, the prefix
+# of equal approvals; then for each row: its id, its data, its lifetime in ms, how to write it, '1' if it
+# waits, and the digest that equal approvals share.
 _WRITE = f"""
 if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 for at = 5, #ARGV, 6 do
@@ -92,8 +93,8 @@ _TIME = f"{NOW}return text(now)"
 
 
 class RedisRequests:
-    """The rows in Redis. ``store`` is the machine's own, where it remembers what it has seen. ``clock`` takes
-    the place of the clock of Redis, for tests."""
+    """The rows in Redis. ``store`` is the machine's own store, which remembers the turns it has seen.
+    ``clock`` replaces the clock of Redis, for tests."""
 
     def __init__(
         self,
@@ -107,8 +108,8 @@ class RedisRequests:
         self._key = key
         self._store = store
         self._clock = clock
-        self.altered: list[str] = []  # among those that were listed last
-        self._read_before: dict[str, tuple[bytes, tuple[RequestRow, int] | None]] = {}  # by the id of the row
+        self.altered: list[str] = []  # ids of altered rows in the last listing
+        self._read_before: dict[str, tuple[bytes, tuple[RequestRow, int] | None]] = {}  # by row id
 
     def now(self) -> float:
         return float(self._redis.run(_TIME, [], [self._told_time()]))
@@ -145,7 +146,7 @@ class RedisRequests:
             if not rows.written or self._write(rows, session, user):
                 return result
         raise ServerError(
-            f"The requests at {self._redis.url.shown} could not be changed", "others were quicker"
+            f"The requests at {self._redis.url.shown} could not be changed", "others keep changing them"
         )
 
     def _read(self, session: str, user: str) -> _SharedRows:
@@ -166,7 +167,7 @@ class RedisRequests:
         return float(said[0]), said[1], list(zip(names, said[3::2], strict=True))
 
     def _write(self, rows: _SharedRows, session: str, user: str) -> bool:
-        """Write what was written to the rows; whether nobody was quicker."""
+        """Write the changes of the rows. False if another process has written them meanwhile."""
         bucket, key = digest(session, user), self._redis.key
         values: list[str | bytes | int] = []
         for row, how in rows.written.values():
@@ -195,7 +196,7 @@ class RedisRequests:
         return bool(done)
 
     def _remember(self, rows: _SharedRows) -> None:
-        """Remember the turns of decided rows. Raises ServerError for one that this machine has seen."""
+        """Remember the turns of decided rows. Raises ServerError if this machine has seen the turn before."""
         decided = [row.id for row, _ in rows.written.values() if row.state != "pending"]
         if self._store is None or not decided:
             return
@@ -209,7 +210,7 @@ class RedisRequests:
     def _believed(
         self, listed: Sequence[tuple[str, bytes]]
     ) -> tuple[list[tuple[RequestRow, int]], list[str]]:
-        """The rows that are as somebody with the key wrote them last, with their turns; and the other ids."""
+        """The rows with a valid signature and turn, with their turns; and the ids of the other rows."""
         found = [(id, self._unpacked(id, packed)) for id, packed in listed]
         seen = self._seen([id for id, one in found if one])
         fine = [one for id, one in found if one and one[1] >= seen.get(id, 0)]
@@ -242,7 +243,7 @@ class RedisRequests:
         if not self._key.fits(KIND, data, signature):
             return None
         said = json.loads(data)
-        if (said.get("id"), said.get("prefix")) != (id, self._redis.prefix):  # one that stood elsewhere
+        if (said.get("id"), said.get("prefix")) != (id, self._redis.prefix):  # copied from another key
             return None
         return RequestRow(**{name: said[name] for name in _NAMES if name in said}), said["turn"]
 

@@ -1,7 +1,4 @@
-"""The Redis that several machines share for limits and consent: one client, one script a step.
-
-Knows addresses and scripts; it must not know limits, requests or tools.
-"""
+"""The Redis that several machines share for limits and consent: one client; each step is one script."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from quoth.tools.catalog.connection import RedisUrl, check_sync, checked_prefix,
 
 VARIABLE = "QUOTH_SHARED"
 
-# How a script begins that needs the time, which is its first value, or else that of Redis.
+# Beginning of a script that needs the time: its first argument, otherwise the time of Redis.
 NOW = """
 local now = tonumber(ARGV[1])
 if not now then
@@ -27,13 +24,13 @@ local function text(number) return string.format('%.17g', number) end
 
 
 def digest(*parts: str) -> str:
-    """A short name for what may be long or secret."""
+    """A short name for parts that may be long or secret."""
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass
 class SharedRedis:
-    """A server, asked at the first use, and the prefix of the keys. Safe to use in several threads."""
+    """A server, contacted at first use, and the prefix of its keys. Safe to use in several threads."""
 
     url: RedisUrl
     prefix: str = "sg"
@@ -47,8 +44,7 @@ class SharedRedis:
         return ":".join((self.prefix, "tools", *parts))
 
     def run(self, script: str, keys: Sequence[str], values: Sequence[str | bytes | int | float]) -> Any:
-        """Run a Lua script, which is one step for everybody. Raises StoreError where the server cannot be
-        used."""
+        """Run a Lua script as one atomic step. Raises StoreError if the server cannot be used."""
         with told(self.url):
             client = self._opened()
             return client.register_script(script)(keys=keys, args=values)

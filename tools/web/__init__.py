@@ -1,1 +1,1 @@
-"""Pages of the web: which addresses may be asked, how they are fetched, and their text. Knows no door."""
+"""Web pages: which addresses may be requested, how they are fetched, and their text."""

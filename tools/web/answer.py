@@ -1,8 +1,5 @@
-"""The body of an HTTP answer, bounded, and what went wrong on its way in a sentence: for ``fetch`` and for
-tools made by ``def-http-tool``.
-
-Knows HTTP and its errors; it must not know what is asked for, or who may ask.
-"""
+"""The bounded body of an HTTP answer, and messages for HTTP errors: for ``fetch`` and for tools made by
+``def-http-tool``."""
 
 from __future__ import annotations
 
@@ -18,8 +15,8 @@ from quoth.tools.text import excerpt
 
 
 async def body_of(response: httpx.Response, place: str, limit: int) -> bytes:
-    """The decompressed body. Raises ToolError for one of more than ``limit`` bytes, and what ``explained``
-    explains."""
+    """The decompressed body. Raises ToolError if it has more than ``limit`` bytes, and the errors that
+    ``explained`` explains."""
     body = bytearray()
     pieces = inflated(response.aiter_raw(), response.headers.get("content-encoding", ""))
     async with contextlib.aclosing(pieces):
@@ -31,14 +28,14 @@ async def body_of(response: httpx.Response, place: str, limit: int) -> bytes:
 
 
 def text_of(body: bytes, charset: str) -> str:
-    """The text of a body, without the keys that this process has sent. Raises LookupError for an unknown
+    """The text of a body, with the keys that this process has sent removed. Raises LookupError for an unknown
     character set."""
     return SENT.without(body.decode(charset or "utf-8", "replace"))
 
 
 @contextlib.contextmanager
 def explained(place: str, seconds: float) -> Iterator[None]:
-    """Say in a sentence what went wrong on the way to ``place``, an address without its query."""
+    """Turn HTTP errors into ToolError with a sentence. ``place`` is the address without its query."""
     from quoth.tools.storage.lean_httpx import httpx
 
     try:
@@ -47,20 +44,20 @@ def explained(place: str, seconds: float) -> Iterator[None]:
         raise ToolFailure("timeout", f"{place} did not answer within {seconds:g} s.") from None
     except UnknownEncodingError as error:
         name = excerpt(str(error))
-        raise ToolError(f"{place} answered compressed as {name}, which it was not asked for.") from None
+        raise ToolError(f"{place} answered with the compression {name}, which was not requested.") from None
     except zlib.error:
-        raise ToolError(f"{place} answered with what cannot be decompressed.") from None
+        raise ToolError(f"{place} answered with data that cannot be decompressed.") from None
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         if (fault := certificate_fault(error)) is not None:
-            raise ToolError(f"{place} has a certificate that is not to be trusted: {fault}.") from None
-        said = excerpt(SENT.without(str(error)), 100).rstrip(".") or "the connection broke off"
+            raise ToolError(f"{place} has a certificate that cannot be trusted: {fault}.") from None
+        said = excerpt(SENT.without(str(error)), 100).rstrip(".") or "the connection was lost"
         if "WRONG_VERSION_NUMBER" in said:
             said = "it does not speak TLS; its address may begin with http://"
         raise ToolError(f"{place} cannot be reached: {said}.") from None
 
 
 def certificate_fault(error: BaseException | None) -> str | None:
-    """What is wrong with the certificate, where that is what stands behind an error."""
+    """What is wrong with the server's certificate, if that caused the error; otherwise None."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError):
             return excerpt(error.verify_message.rstrip("."), 120)

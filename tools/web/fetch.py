@@ -1,8 +1,7 @@
-"""The body and the guard of ``fetch``: one page, and each redirect as a call of its own through the door.
+"""The body and the guard of ``fetch``: one page; each redirect is a separate call through the door.
 
-Knows the context of a call, requests and pages; it must not know rules or the door: it asks ``ctx.may_reach``
-and makes its calls by ``ctx.dispatch``, so that rules, a person and the audit see every address.
-"""
+It asks ``ctx.may_reach`` and runs its calls by ``ctx.dispatch``, so that rules, a person and the audit see
+every address."""
 
 from __future__ import annotations
 
@@ -22,24 +21,24 @@ from quoth.tools.web.request import ask, require_no_known_address
 DEFAULT = "markdown"
 MAX_REDIRECTS = 5
 
-_way: ContextVar[tuple[WebUrl, ...]] = ContextVar("way", default=())  # the addresses that led to this one
+_way: ContextVar[tuple[WebUrl, ...]] = ContextVar("way", default=())  # the addresses that redirected here
 
 
 def may_fetch(url: str, ctx: ToolContext) -> Verdict:
-    """The guard: nobody is asked about what is no address, or about this machine and its network where no
-    rule names them; who is asked about a redirect is told which page leads there. Raises ToolFailure,
-    ``invalid`` or ``denied``."""
+    """The guard. An invalid address, or an address of this machine or its network that no rule names, is
+    refused without asking a person. A question about a redirect names the page that redirects. Raises
+    ToolFailure, ``invalid`` or ``denied``."""
     try:
         read = read_url(url)
     except ToolError as error:
         raise ToolFailure("invalid", str(error)) from None
     require_no_known_address(read, ctx.may_reach)
     way = _way.get()
-    return Verdict("allow", f"{way[-1].place} leads on to it" if way else "")
+    return Verdict("allow", f"{way[-1].place} redirects to it" if way else "")
 
 
 async def fetch(url: str, wanted: str, ctx: ToolContext) -> Any:
-    """The page at an address as data, or the result of the call for the address to which it leads on."""
+    """The page at an address as data, or, if it redirects, the result of the call for that address."""
     from quoth.tools.web.page import ACCEPT, page_of
 
     here = read_url(url)
@@ -50,7 +49,7 @@ async def fetch(url: str, wanted: str, ctx: ToolContext) -> Any:
     if wanted != "json" and is_image(response.body):
         name = here.path.rpartition("/")[2] or here.host
         return {"url": str(here), "image": image_value(ctx, response.body, name)}
-    return await asyncio.to_thread(page_of, response, wanted)  # a page may be made to take long
+    return await asyncio.to_thread(page_of, response, wanted)  # a hostile page can take long
 
 
 async def _follow(here: WebUrl, moved: str, wanted: str, ctx: ToolContext) -> Any:
@@ -58,15 +57,15 @@ async def _follow(here: WebUrl, moved: str, wanted: str, ctx: ToolContext) -> An
     try:
         there = read_url(moved.partition("#")[0])
     except ToolError as error:
-        raise ToolError(f"{here.place} leads on to an address that is refused: {error}") from None
+        raise ToolError(f"{here.place} redirects to an address that is refused: {error}") from None
     if there in way:
-        raise ToolError(f"{here.place} leads on to {there.place}, which led here: it goes round in a circle.")
+        raise ToolError(f"{here.place} redirects to {there.place}, which redirected here: a loop.")
     if len(way) > MAX_REDIRECTS:
         raise ToolError(
-            f"{way[0].place} leads on more than {number_of(MAX_REDIRECTS, 'time')}; it is given up."
+            f"{way[0].place} redirects more than {number_of(MAX_REDIRECTS, 'time')}, which is the maximum."
         )
     if ctx.dispatch is None:
-        raise ToolError(f"{here.place} leads on to {there.place}, and nobody can be asked about that here.")
+        raise ToolError(f"{here.place} redirects to {there.place}, and no person can be asked here.")
     args = {"url": str(there)} if wanted == DEFAULT else {"url": str(there), "as": wanted}
     before = _way.set(way)
     try:
@@ -79,4 +78,4 @@ async def _follow(here: WebUrl, moved: str, wanted: str, ctx: ToolContext) -> An
         return result.value
     if result.status == "pending":
         raise Pending(result.message)
-    raise ToolFailure(result.status, f"{here.place} leads on to {there.place}: {result.message}")
+    raise ToolFailure(result.status, f"{here.place} redirects to {there.place}: {result.message}")

@@ -1,11 +1,9 @@
-"""Asks a server of the web for one page: looks its name up once, checks every address that it has, and
-connects to the checked ones only.
+"""Requests one page from a web server: looks up its name once, checks every address of it, and connects only
+to the checked addresses.
 
-Knows names, addresses, HTTP and its limits; it must not know rules, which say by ``may_reach`` whether an
-address of the own network is allowed, nor what becomes of the page. It follows no redirect, keeps no cookie,
-sends nothing of the environment, and takes no proxy from there: a proxy would look the name up itself, and
-nobody could check it.
-"""
+The rules decide by ``may_reach`` whether an address of the local network is allowed. This module does not
+follow redirects, keep cookies, or send anything from the environment. It also ignores proxies from the
+environment: a proxy would look up the name itself, unchecked."""
 
 from __future__ import annotations
 
@@ -25,66 +23,66 @@ from quoth.tools.web.answer import body_of, certificate_fault, explained, text_o
 if TYPE_CHECKING:
     from quoth.tools.storage.lean_httpx import httpx
 
-SECONDS = 20.0  # for one page, names looked up and all
-MAX_BYTES = 5_000_000  # of a page, decompressed
-MAX_ADDRESSES = 4  # that are tried of one server
+SECONDS = 20.0  # for one page, including name look-ups
+MAX_BYTES = 5_000_000  # of a decompressed page
+MAX_ADDRESSES = 4  # maximum number of addresses tried for one server
 REDIRECTS = (301, 302, 303, 307, 308)
 AGENT = "quoth (a person's assistant; fetches one page at a time)"
 
 
 @dataclass(frozen=True)
 class Response:
-    """What a server answered: a page, or with ``moved`` the address where it says that the page is."""
+    """A server's answer: a page, or, with ``moved``, the address of a redirect."""
 
     url: WebUrl
-    kind: str = ""  # the media type, in small letters and without its parameters
+    kind: str = ""  # the media type, in lower case and without parameters
     charset: str = ""
     body: bytes = b""
     moved: str = ""
 
 
 def require_reachable(url: WebUrl, address: str, may_reach: Callable[[str], bool]) -> None:
-    """Raise ToolFailure if an address is of this machine or its network, and no rule names it."""
+    """Raise ToolFailure if an address belongs to this machine or its network and no rule names it."""
     found = as_address(address)
-    what = not_public(found) if found is not None else "no address"
+    what = not_public(found) if found is not None else "not an address"
     if not what or may_reach(address):
         return
     leads = f"{url.host} is" if url.host == address else f"{url.host} leads to {address},"
     named = url.netloc if url.host == address or url.is_local_name else f'{url.host}" "{address}'
     raise ToolFailure(
-        "denied", f'{leads} {what}, which a rule has to name: (allow (fetch :url (host "{named}"))).'
+        "denied", f'{leads} {what}. To allow it, add a rule: (allow (fetch :url (host "{named}"))).'
     )
 
 
 def require_no_known_address(url: WebUrl, may_reach: Callable[[str], bool]) -> None:
-    """The same for what is known before any name is looked up."""
+    """Like ``require_reachable``, for the addresses that are known without a look-up."""
     for address in _known(url) or ():
         require_reachable(url, address, may_reach)
 
 
 def _known(url: WebUrl) -> list[str] | None:
-    """The addresses of a host that is one, or is this machine by its name; None for any other name."""
+    """The addresses of a host that is an IP address or a name of this machine; None for any other name."""
     if url.address is not None:
         return [url.host]
     return ["127.0.0.1", "::1"] if url.is_local_name else None
 
 
 async def look_up(host: str, port: int) -> list[str]:
-    """The IP addresses of a name, as the system knows them. Raises OSError."""
+    """The IP addresses of a name, from the system's resolver. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]).partition("%")[0] for *_, address in found))
 
 
 async def addresses_of(url: WebUrl, may_reach: Callable[[str], bool]) -> list[str]:
-    """The addresses to connect to, each of them checked; one that is refused refuses all."""
+    """The checked addresses to connect to. If one is refused, all are refused."""
     found = _known(url)
     if found is None:
         try:
             found = await look_up(url.host, url.port)
         except (OSError, UnicodeError):
             raise ToolError(
-                f"There is no server named {excerpt(url.host, 80)}, or its name cannot be looked up."
+                f"The host name {excerpt(url.host, 80)} is unknown, or it cannot be looked up."
             ) from None
     for address in found:
         require_reachable(url, address, may_reach)
@@ -100,7 +98,7 @@ async def ask(url: WebUrl, accept: str, may_reach: Callable[[str], bool]) -> Res
             addresses = await addresses_of(url, may_reach)
             verify = await trusted() if url.scheme == "https" else False
             async with httpx.AsyncClient(timeout=SECONDS, verify=verify, trust_env=False) as client:
-                failed: httpx.ConnectError | None = None  # the first says most: the next may be of IPv6
+                failed: httpx.ConnectError | None = None  # the first error is the most useful
                 for address in addresses:
                     try:
                         return await _ask_at(client, url, address, accept)
@@ -114,7 +112,7 @@ async def ask(url: WebUrl, accept: str, may_reach: Callable[[str], bool]) -> Res
 
 
 async def _ask_at(client: httpx.AsyncClient, url: WebUrl, address: str, accept: str) -> Response:
-    """One GET at one address, for the server of the name that stands in ``url``."""
+    """One GET at one address, for the server named in ``url``."""
     from quoth.tools.storage.lean_httpx import httpx
 
     target = httpx.URL(
@@ -144,11 +142,11 @@ def _moved(url: WebUrl, response: httpx.Response) -> str:
 
     place = SENT.without(str(response.headers.get("location", "")).strip())
     if not place:
-        raise ToolError(f"{url.place} answered {response.status_code}, and not where the page is.")
+        raise ToolError(f"{url.place} answered {response.status_code} without the address of the page.")
     try:
         parts = urlsplit(place)
-        if parts.scheme and not parts.netloc:  # http:path, which browsers and libraries read in several ways
+        if parts.scheme and not parts.netloc:  # http:path; browsers and libraries disagree about it
             return place
         return urljoin(str(url), place)
     except ValueError:
-        return place  # whoever reads it says what is wrong
+        return place  # the code that parses it reports the error

@@ -116,15 +116,15 @@ def test_the_tools_are_there_with_a_knowledge_base(
 WRONG = [
     (
         ("--search", ""),
-        "--search is empty; it is https://searx.example, an address with {query} in it, or a ",
+        "--search is empty. Give https://searx.example, an address with {query} in it, or a ",
     ),
     (
         ("--search", "https://a.example:x/hush"),
-        "The address of --search is none; it is https://searx.example,",
+        "The address of --search is invalid. Give https://searx.example,",
     ),
-    (("--search", "gone"), "--search names no folder: "),
+    (("--search", "gone"), "--search is not a folder: "),
     (("--search-keys", "title=x"), "--search-keys are for the answer of a server; name it with --search."),
-    (("--search", "notes", "--search-keys", "title=x"), "--search-keys are for the answer of a server, and "),
+    (("--search", "notes", "--search-keys", "title=x"), "--search-keys are for a server, but "),
     (("--tools", "clash.hy"), f"clash.hy:3:1: {THERE_IS_ALREADY_A_TOOL} claim, which ships with quoth; "),
 ]
 

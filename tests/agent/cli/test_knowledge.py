@@ -100,5 +100,5 @@ def test_a_file_that_cannot_be_read_is_told_beside_the_rest(shelf: Shelf) -> Non
     said = knowledge(shelf, "list")
     assert (said.code, said.out.count("\n")) == (1, 5)
     assert said.err == (
-        f"quoth: knowledge/bad.org:2: #+begin_src has no #+end_src below it; {NOTHING_IS_CHANGED_IN_THIS}.\n"
+        f"quoth: knowledge/bad.org:2: #+begin_src has no #+end_src below it. {NOTHING_IS_CHANGED_IN_THIS}.\n"
     )

@@ -510,11 +510,11 @@ MISTAKES = {
     ),
     "a variable without a value": (
         block("x", head="hy :var x"),
-        "2:21: x gives nothing a value; write x=name or x=5.",
+        "2:21: x does not assign a value. Write x=name or x=5.",
     ),
     "a variable that would have to be computed": (
         block("x", head="hy :var x=(f 1)"),
-        "2:21: x=(f 1) is no plain value; a number, a text, a list or a name is.",
+        "2:21: x=(f 1) is not a plain value. Write a number, text, list or name.",
     ),
     "a name that is an id": (
         block("1").replace("#+begin", "#+NAME: b\n#+begin") + step(title="b"),
@@ -543,7 +543,7 @@ MISTAKES = {
     ),
     "blocks put into others": (
         block("<<other>>", head="hy :noweb yes"),
-        "2:16: A plan does not obey :noweb; :var hands on what a block came to, #+CALL: runs it again.\n"
+        "2:16: Plans do not support :noweb; :var hands on what a block came to, #+CALL: runs it again.\n"
         "3:1: There is no variable <<other>>; a plan puts no blocks into others, #+CALL: and :var use them.",
     ),
     "a variable of two headlines": (
@@ -552,7 +552,7 @@ MISTAKES = {
     ),
     "an unknown header argument": (
         block("1", head="hy :resluts value"),
-        "2:16: There is no header argument :resluts. Did you mean :results?",
+        "2:16: Unknown header argument :resluts. Did you mean :results?",
     ),
     "a call that is not closed": (
         "* PLAN a\n#+CALL: count(x=1\n* PLAN b\n#+NAME: count\n#+begin_src hy :var x=0\nx\n#+end_src\n",

@@ -121,8 +121,8 @@ def test_a_title_never_leads_out_of_the_folder(shelf: Shelf, title: str) -> None
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (" \n", "The text of the claim is empty; say what is to be kept."),
-        ("x" * 20_001, "The claim has 20,001 characters; at most 20,000 fit."),
+        (" \n", "The text of the claim is empty. Give the text to keep."),
+        ("x" * 20_001, "The claim has 20,001 characters; the maximum is 20,000."),
     ],
 )
 def test_what_cannot_be_filed(shelf: Shelf, text: str, said: str) -> None:
@@ -224,8 +224,8 @@ def test_an_editor_that_writes_in_between_loses_nothing(
 
 BROKEN = [
     (b"* a\n* \xff\n", f"2: {THIS_IS_NOT_UTF_8}"),
-    (b"* a\n\n\0\n", "3: a NUL character stands here"),
-    (b"* a\n:PROPERTIES:\n:ID: x\n", "2: these properties are no list of :NAME: value with :END: below it"),
+    (b"* a\n\n\0\n", "3: this line contains a NUL character"),
+    (b"* a\n:PROPERTIES:\n:ID: x\n", "2: these properties are not lines of :NAME: value that end with :END:"),
     (b"x\n* a\n#+BEGIN_QUOTE\nb\n", "3: #+BEGIN_QUOTE has no #+end_QUOTE below it"),
     (b"* a\nb\n#+end_example\n", "3: #+end_example has no #+begin_example above it"),
 ]
@@ -235,7 +235,7 @@ BROKEN = [
 def test_a_broken_file_is_told_and_left_alone(shelf: Shelf, data: bytes, said: str) -> None:
     shelf.write("knowledge/claims.org", data)
     shelf.learning("The sun is warm.")
-    said = f"knowledge/claims.org:{said}; {NOTHING_IS_CHANGED_IN_THIS}."
+    said = f"knowledge/claims.org:{said}. {NOTHING_IS_CHANGED_IN_THIS}."
     assert complaint(ToolError, lambda: shelf.claim("ours")) == said
     assert (shelf.root / "knowledge/claims.org").read_bytes() == data
     assert [one.kind for one in shelf.found("warm sun")] == ["learning"]
@@ -363,8 +363,8 @@ def test_an_entry_with_headlines_below_it_is_not_forgotten(shelf: Shelf) -> None
     shelf.write("knowledge/notes.org", "* a\n** b\n* c\n")
     said = complaint(ToolError, lambda: shelf.base.forget("knowledge/notes.org", shelf.entries[0]))
     assert said == (
-        "knowledge/notes.org:1: there are headlines below a; move them elsewhere first, or remove it "
-        "in an editor."
+        "knowledge/notes.org:1: there are headlines below a. Move them elsewhere first, or remove "
+        "the entry in an editor."
     )
     assert shelf.base.forget("knowledge/notes.org", shelf.entries[1])
     assert shelf.read("knowledge/notes.org") == "* a\n* c\n"

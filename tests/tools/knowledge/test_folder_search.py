@@ -115,18 +115,18 @@ def test_a_file_whose_name_is_no_line_is_left_out(notes: Path) -> None:
 def test_too_large_a_folder_is_told(notes: Path, bound: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_search, bound, 0)
     said = complaint(ToolError, lambda: found(notes, "solar"))
-    assert said == "There is too much in the folder notes to search it; name a smaller one."
+    assert said == "The folder notes is too large to search. Give a smaller one."
 
 
 @pytest.mark.parametrize("where", ["gone", "work/notes/solar.org", "http:/a.example", "a\0b"])
 def test_what_is_no_folder_is_told(notes: Path, tmp_path: Path, where: str) -> None:
     said = complaint(UsageError, lambda: open_web_search(where, root=tmp_path))
-    assert said == f"--search names no folder: {where}. A server's address begins with http://."
+    assert said == f"--search is not a folder: {where}. The address of a server must begin with http://."
 
 
 def test_a_mistyped_address_is_not_told_with_its_password(tmp_path: Path) -> None:
     said = complaint(UsageError, lambda: open_web_search("http:/ann:key@a.example", root=tmp_path))
-    assert said == "--search names no folder. A server's address begins with http://."
+    assert said == "--search is not a folder. The address of a server must begin with http://."
 
 
 def test_a_query_without_a_word(notes: Path) -> None:

@@ -141,4 +141,4 @@ def test_a_broken_file_is_told_to_the_host_alone(shelf: Shelf) -> None:
     shelf.write("knowledge/claims.org", b"* panels fade \xff\n")
     text, _ = shown(shelf.base, "Do panels fade?")
     assert text.count("\n| ") == 1
-    assert shelf.heard == [f"knowledge/claims.org:1: {THIS_IS_NOT_UTF_8}; {NOTHING_IS_CHANGED_IN_THIS}."]
+    assert shelf.heard == [f"knowledge/claims.org:1: {THIS_IS_NOT_UTF_8}. {NOTHING_IS_CHANGED_IN_THIS}."]

@@ -63,29 +63,29 @@ def test_front_matter_is_read_as_people_write_it(text: str, said: dict[str, str]
 
 LARGE = "x" * (skills.LONGEST_GUIDE + 1)
 FAULTS = {
-    "no guide": (None, "The folder {} holds no SKILL.md, so it is no skill."),
+    "no guide": (None, "The folder {} is not a skill: it does not contain SKILL.md."),
     "no front matter": (
         "# Notes",
-        "{}/SKILL.md has no front matter; it begins with a line --- and then name: and description:",
+        "{}/SKILL.md has no front matter. Begin with a line ---, then name: and description:",
     ),
-    "no end": ("---\nname: x", "The front matter of {}/SKILL.md does not end; close it by a line ---"),
+    "no end": ("---\nname: x", "The front matter of {}/SKILL.md does not end. Close it with a line ---"),
     "no name": (
         "---\ndescription: x\n---",
-        "{}/SKILL.md has no name; write in its front matter: name: x",
+        "{}/SKILL.md has no name. Write in its front matter: name: x",
     ),
     "another name": (
         HEAD.format("y", "x"),
-        "{}/SKILL.md has the name y; a skill is named as its folder: x",
+        "{}/SKILL.md has the name y, not the name of its folder: x",
     ),
     "no description": (
         "---\nname: x\n---",
-        "{}/SKILL.md has no description; write description: and when it is of use.",
+        "{}/SKILL.md has no description. Write description: and when to use the skill.",
     ),
     "a long description": (
         HEAD.format("x", "x" * 1025),
         "{}/SKILL.md has a description of more than 1,024 characters.",
     ),
-    "a large guide": (LARGE, "{}/SKILL.md is too large: it may have at most 100,000 bytes."),
+    "a large guide": (LARGE, "{}/SKILL.md is too large: the maximum is 100,000 bytes."),
     "no text": (b"\xff", f"{{}}/SKILL.md {IS_NOT_UTF_8_TEXT}."),
 }
 
@@ -104,8 +104,8 @@ def test_a_name_is_of_small_letters_and_taken_once(home: Path) -> None:
     found, folder = load_skills(trusted(home)), config_dir() / "skills"
     assert {one.name: one.description for one in found.known.values()} == {"notes": "Mine."}
     assert found.faults == (
-        f"{folder}/Odd_Name is no name of a skill; it is of a-z, 0-9 and single hyphens, at most 64.",
-        f"There are two skills notes: .quoth/skills/notes is passed over for {folder}/notes.",
+        f"{folder}/Odd_Name is not a skill name. Use a-z, 0-9 and single hyphens, at most 64.",
+        f"Two skills are named notes: {folder}/notes is used, .quoth/skills/notes is ignored.",
     )
 
 
@@ -114,7 +114,7 @@ def test_a_skill_has_so_many_files_and_no_more(home: Path, monkeypatch: pytest.M
         with monkeypatch.context() as patch:
             patch.setattr(skills, bound, most)
             (fault,) = load_skills(home).faults
-            assert fault.startswith("The skill .quoth/skills/notes is too large: it may have at most ")
+            assert fault.startswith("The skill .quoth/skills/notes is too large: the maximum is ")
 
 
 def test_links_of_a_workspace_lead_nowhere(home: Path, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_links_of_a_workspace_lead_nowhere(home: Path, tmp_path: Path) -> None:
     assert "key" not in found.known["notes"].files
     assert [*found.known] == ["notes"]
     assert found.faults == (
-        ".quoth/skills/b/SKILL.md is a link, which is not followed; put the file itself there.",
+        ".quoth/skills/b/SKILL.md is a link, which is not followed. Put the file itself there.",
     )
 
 
@@ -193,7 +193,9 @@ def test_what_there_is_not_is_said_with_the_nearest(home: Path, form: str, sente
 def test_a_day_with_a_skill(home: Path) -> None:
     """It is trusted with one command, told in one line behind the belt, read, and looked at by the doctor."""
     files(home, {".claude/skills/x/SKILL.md": "---\nname: x\n---"})
-    fault = "quoth: .claude/skills/x/SKILL.md has no description; write description: and when it is of use.\n"
+    fault = (
+        "quoth: .claude/skills/x/SKILL.md has no description. Write description: and when to use the skill.\n"
+    )
     said = quoth("trust", "--yes", cwd=home)
     assert said.out.splitlines()[1:] == [
         "  Write release notes.",

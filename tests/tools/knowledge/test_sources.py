@@ -78,17 +78,17 @@ REFUSED = [
     (
         '"read" :name "manul/install.org"',
         "error",
-        "There is no source manul. Did you mean manual? The sources are manual, facts.",
+        "Unknown source manul. Did you mean manual? The sources are manual, facts.",
     ),
-    ('"read" :name "manual/../secret.txt"', "error", "manual/../secret.txt is outside of the source manual."),
-    ('"read" :name "manual/out.txt"', "error", "manual/out.txt is outside of the source manual."),
+    ('"read" :name "manual/../secret.txt"', "error", "manual/../secret.txt is outside the source manual."),
+    ('"read" :name "manual/out.txt"', "error", "manual/out.txt is outside the source manual."),
     (
         '"read" :name "manual/away/secret.txt"',
         "error",
-        "manual/away/secret.txt is outside of the source manual.",
+        "manual/away/secret.txt is outside the source manual.",
     ),
-    ('"read" :name "manual//etc/hostname"', "error", "manual//etc/hostname is outside of the source manual."),
-    ('"read" :name "facts/more"', "error", "The source facts is one file; read it as facts."),
+    ('"read" :name "manual//etc/hostname"', "error", "manual//etc/hostname is outside the source manual."),
+    ('"read" :name "facts/more"', "error", "The source facts is a single file. Read it as facts."),
     ('"read" :name "manual/picture.png"', "error", f"manual/picture.png {IS_A_BINARY_FILE_OF} 5 bytes."),
     ('"read" :name "manual/latin.txt"', "error", f"manual/latin.txt {IS_NOT_UTF_8_TEXT} (3 bytes)."),
     (
@@ -143,11 +143,11 @@ def test_the_tool_is_shown_only_where_there_are_sources(opened: Path) -> None:
 
 NAMES = "letters, digits, dots and hyphens, not"
 NONE = [
-    ("manual", "--source takes NAME=PATH, such as manual=docs/manual; not 'manual'."),
-    ("a b=.", f"A source is NAME=PATH, such as manual=docs/manual; its name is {NAMES} 'a b'."),
-    ("a=", "The source a has no path; it is NAME=PATH, such as manual=docs/manual."),
+    ("manual", "--source must be NAME=PATH, such as manual=docs/manual, not 'manual'."),
+    ("a b=.", f"The name of a source must be {NAMES} 'a b'."),
+    ("a=", "The source a has no path. Write NAME=PATH, such as manual=docs/manual."),
     ("a=none", f"The source a {CANNOT_BE_OPENED}: none: No such file or directory."),
-    ("a=/dev/null", "The source a is no folder and no regular file: /dev/null."),
+    ("a=/dev/null", "The source a is neither a folder nor a regular file: /dev/null."),
 ]
 
 
@@ -157,4 +157,4 @@ def test_what_is_no_source_is_told(word: str, sentence: str) -> None:
 
 
 def test_a_name_is_given_once() -> None:
-    assert complaint(UsageError, lambda: sources_of(["a=.", "a=.."])) == "--source names a twice."
+    assert complaint(UsageError, lambda: sources_of(["a=.", "a=.."])) == "--source a is given twice."

@@ -161,23 +161,23 @@ def test_a_result_with_no_address_of_the_web_is_left_out(url: Any) -> None:
 
 # What the server answers, and the sentence behind "The search server http://127.0.0.1:8888 "
 
-KEYS = f"; name what it has: --search-keys {FORM}."
+KEYS = f". Set its keys: --search-keys {FORM}."
 UNREAD = f"answered with JSON that {CANNOT_BE_READ}."
 LARGE = b'{"results": "' + b"x" * 10_000_000 + b'"}'
 BAD: dict[str, tuple[Answer, str]] = {
     "500": (status(500), "answered 500."),
     "429": (status(429, {"error": "slow down"}), "answered 429."),
-    "403": (status(403), "answered 403: SearXNG does so unless its settings have json in search.formats."),
+    "403": (status(403), "answered 403: SearXNG needs json in the setting search.formats."),
     "elsewhere": (
         status(302, b"", location="http://elsewhere.example/?key=secret"),
-        "answered 302: it is elsewhere, and that is not followed.",
+        "answered 302: redirects are not followed.",
     ),
     "nothing": (status(204), "answered 204."),
     "page": (
         status(200, b"<html>", kind="text/html; charset=utf-8"),
         "answered with text/html, not with JSON.",
     ),
-    "no type": (status(200, b"{}", kind=""), "answered with something without a type, not with JSON."),
+    "no type": (status(200, b"{}", kind=""), "answered with an unknown type, not with JSON."),
     "a long type": (
         status(200, b"{}", kind="x" * 500),
         f"answered with {'x' * 39}…, not with JSON.",
@@ -193,20 +193,20 @@ BAD: dict[str, tuple[Answer, str]] = {
     ),
     "no gzip": (
         status(200, b"{}", content_encoding="gzip"),
-        "answered with something that is not gzip, as it said.",
+        "answered with data that is not gzip, although it said so.",
     ),
     "brotli": (
         status(200, b"{}", content_encoding="br"),
-        "answered in a compression that was not asked for.",
+        "answered with a compression that was not requested.",
     ),
     "other keys": (
         status(200, {"items": [], "total\n": 1}),
-        f"answered with JSON, but it has no list of results under results, but items, total{KEYS}",
+        f"answered with JSON, but it has no list of results under results (its keys: items, total){KEYS}",
     ),
     "a list": (status(200, []), f"answered with JSON, but it has no list of results under results{KEYS}"),
     "other results": (
         status(200, {"results": [{"link": "https://a.example/", "name": "A"}]}),
-        f"answered with JSON, but its results have no http address under url, but link, name{KEYS}",
+        f"answered with JSON, but its results have no http address under url (its keys: link, name){KEYS}",
     ),
     "half of it": (cut_off, f"{CANNOT_BE_REACHED} (RemoteProtocolError)."),
     "hangs up": (hang_up, f"{CANNOT_BE_REACHED} (RemoteProtocolError)."),
@@ -300,11 +300,11 @@ def test_its_password_reaches_the_server_and_nobody_else() -> None:
     assert not any(secret in f"{search!r}{search.name}{search.kept}" for secret in ("hush", "sesame"))
 
 
-NONE = f"The address of --search is none; it is {PLACES}."
-PLACE = "The {query} of --search stands in the path of the address, or behind its ?."
+NONE = f"The address of --search is invalid. Give {PLACES}."
+PLACE = "The {query} of --search must be in the path of the address, or after its ?."
 WRONG = [
     # --search, --search-keys, and the sentence
-    ("", "", f"--search is empty; it is {PLACES}."),
+    ("", "", f"--search is empty. Give {PLACES}."),
     ("ftp://a.example", "", NONE),
     ("http://", "", NONE),
     ("https://a.example:99999/hush", "", NONE),
@@ -313,10 +313,10 @@ WRONG = [
     ("https://{query}.example/", "", PLACE),
     ("https://{query}@a.example/", "", PLACE),
     ("https://a.example/#{query}", "", PLACE),
-    ("https://a.example", "items", f"--search-keys takes {FORM}; not items."),
+    ("https://a.example", "items", f"--search-keys must be {FORM}, not items."),
     ("https://a.example", "titel=x", f"--search-keys has no key titel. Did you mean title? It takes {FORM}."),
-    ("https://a.example", "title=", f"--search-keys says nothing for title; it takes {FORM}."),
-    (".", "title=x", "--search-keys are for the answer of a server, and --search names a folder."),
+    ("https://a.example", "title=", f"--search-keys has no value for title. Write {FORM}."),
+    (".", "title=x", "--search-keys are for a server, but --search is a folder."),
 ]
 
 

@@ -292,22 +292,22 @@ def test_a_missing_final_newline_stays_missing() -> None:
 @pytest.mark.parametrize(
     ("act", "said"),
     [
-        (lambda org: set_todo(org, 1, "NO"), "NO is no TODO word of this file; they are PLAN DONE."),
+        (lambda org: set_todo(org, 1, "NO"), "NO is not a TODO word of this file. These are: PLAN DONE."),
         (lambda org: set_todo(org, 0, "PLAN"), "There is no headline number 0 in this file."),
         (
             lambda org: add_to_drawer(org, 1, "END", "x"),
-            "'END' cannot be the name of a drawer to write into.",
+            "'END' cannot be the name of a drawer.",
         ),
-        (lambda org: set_property(org, 1, "a b", "x"), "'a b' cannot be a property of one line."),
-        (lambda org: set_property(org, 1, "ID", "x\ny"), "'ID' cannot be a property of one line."),
+        (lambda org: set_property(org, 1, "a b", "x"), "'a b' cannot be written as a property on one line."),
+        (lambda org: set_property(org, 1, "ID", "x\ny"), "'ID' cannot be written as a property on one line."),
         (
             lambda org: set_property(load(b"* a\n:PROPERTIES:\n"), 1, "ID", "x"),
-            "Its properties have no :END: or hold another line; none can be set beside them.",
+            "A property cannot be added: the properties have no :END:, or contain another line.",
         ),
-        (lambda org: add_to_drawer(org, 1, "LOGBOOK", "a\nb"), "A drawer takes one line of text at a time."),
+        (lambda org: add_to_drawer(org, 1, "LOGBOOK", "a\nb"), "The text for a drawer must be one line."),
         (
             lambda org: put_entry_results(org, 1, "", "x"),
-            "Results at the end of an entry need a name of one line.",
+            "The name of results at the end of an entry must be one line.",
         ),
     ],
 )

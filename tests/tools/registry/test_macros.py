@@ -36,7 +36,6 @@ from sentences import (
     THERE_IS_NO_FILE,
     THIS_STRING_IS_NEVER_CLOSED,
     TIMEOUT_IS_A_NUMBER_OF,
-    WHICH_IT_WAS_NOT_ASKED,
 )
 from words import Gateway, complaint, files, form, gateway, load
 
@@ -300,7 +299,7 @@ MISUSES: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :parameters\u00a0[a {}] :body 1)',
         "\u00a0[",
-        "the character U+00A0 cannot stand in a name; write a plain space",
+        "the character U+00A0 is not allowed in a name; write a plain space",
     ),
     (
         '(def-cognitive-tool x "D." :parameters [ctx {}] :body 1)',
@@ -810,9 +809,9 @@ def test_a_request_asks_first(tmp_path: Path, server: str) -> None:
         ("away", "answered 302: "),
         ("huge", f"{ANSWERED_WITH_MORE_THAN} {MAX_OUTPUT:,} bytes."),
         ("packed/bomb/gzip", f"{ANSWERED_WITH_MORE_THAN} {MAX_OUTPUT:,} bytes."),
-        ("packed/bomb/gzip-gzip", f"answered compressed as gzip, gzip, {WHICH_IT_WAS_NOT_ASKED}."),
-        ("packed/br", f"answered compressed as br, {WHICH_IT_WAS_NOT_ASKED}."),
-        ("packed/GZIP", "answered with what cannot be decompressed."),
+        ("packed/bomb/gzip-gzip", "answered with the compression gzip, gzip, which was not requested."),
+        ("packed/br", "answered with the compression br, which was not requested."),
+        ("packed/GZIP", "answered with data that cannot be decompressed."),
     ],
 )
 def test_an_answer_that_is_none_is_told(tmp_path: Path, server: str, path: str, sentence: str) -> None:

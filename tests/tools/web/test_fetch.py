@@ -20,7 +20,6 @@ from sentences import (
     CANNOT_BE_READ,
     DID_NOT_ANSWER_WITHIN,
     HAS_MORE_THAN,
-    WHICH_IT_WAS_NOT_ASKED,
 )
 
 from quoth.tools.call.web_url import read_url
@@ -30,7 +29,7 @@ from quoth.tools.web import request
 from quoth.tools.web.page import page_of
 from quoth.tools.web.request import Response
 
-REFUSED = "error: {a} leads on to an address that is refused: "
+REFUSED = "error: {a} redirects to an address that is refused: "
 HERE = '(allow (fetch :url (host "localhost")))'
 
 
@@ -97,9 +96,9 @@ def test_each_kind_of_page(kind: str, body: bytes, wanted: str, part: dict[str, 
 @pytest.mark.parametrize(
     ("body", "wanted", "sentence"),
     [
-        (b"%PDF\0", "markdown", "http://a.example/x is no text: it is application/x, 5 bytes."),
-        (b"{", "json", "http://a.example/x is no JSON, line 1: it is application/x."),
-        (b"[" * 100_000, "json", "http://a.example/x is no JSON: it is application/x."),
+        (b"%PDF\0", "markdown", "http://a.example/x is not text: it is application/x, 5 bytes."),
+        (b"{", "json", "http://a.example/x is not valid JSON, line 1: it is application/x."),
+        (b"[" * 100_000, "json", "http://a.example/x is not valid JSON: it is application/x."),
     ],
 )
 def test_what_is_not_what_was_asked_for(body: bytes, wanted: str, sentence: str) -> None:
@@ -114,8 +113,8 @@ def test_without_the_converter_it_is_said_how_to_get_it(monkeypatch: pytest.Monk
     with pytest.raises(ToolError) as told:
         page_of(page, "markdown")
     assert str(told.value) == (
-        f"HTML {CANNOT_BE_READ} here; install what converts it: {install_command('html-to-markdown')}; "
-        'or ask for the page with :as "raw".'
+        f"HTML cannot be converted. Install the converter: {install_command('html-to-markdown')}. "
+        'Or fetch the page with :as "raw".'
     )
     assert page_of(page, "raw")["text"] == "<p>x"
 
@@ -129,7 +128,7 @@ def test_a_page_does_not_grow_beyond_bounds() -> None:
     assert len(text_of(wide, "")) < 200
     assert len(text_of("<a href=y>x</a>" * 9, "a" * 900)) < 200
     assert text_of(f"<td colspan={' ' * 300_000}", "") == ""  # in no time
-    with pytest.raises(ToolError, match=f'{HAS_MORE_THAN} 5,000,000 characters; ask for it with :as "raw"'):
+    with pytest.raises(ToolError, match=f'{HAS_MORE_THAN} 5,000,000 characters. Fetch it with :as "raw"'):
         text_of("<a href=y>x</a>" * 30_000, "a" * 170)
 
 
@@ -162,7 +161,7 @@ def test_a_redirect_waits_for_a_person_where_rules_ask(server: Server) -> None:
     rules = f'{HERE} (ask (fetch :url (path "/b")))'
     said = refusal(at(server, "/a"), rules)
     assert said.startswith("pending: fetch waits for a person's approval: policy.hy:1")
-    assert said.endswith(f"; {at(server, '/a')} leads on to it.")
+    assert said.endswith(f"; {at(server, '/a')} redirects to it.")
     assert len(server.requests) == 1
 
 
@@ -171,11 +170,11 @@ def test_a_redirect_waits_for_a_person_where_rules_ask(server: Server) -> None:
     [
         (
             "/b",
-            "denied: {a} leads on to {b}: fetch was denied: policy.hy:1 says"
+            "denied: {a} redirects to {b}: fetch was denied: policy.hy:1 says"
             ' (deny (fetch :url (path "/b"))).',
         ),
-        ("/a", "error: {a} leads on to {a}, which led here: it goes round in a circle."),
-        ("", "error: {a} answered 302, and not where the page is."),
+        ("/a", "error: {a} redirects to {a}, which redirected here: a loop."),
+        ("", "error: {a} answered 302 without the address of the page."),
         (
             "file:///etc/passwd",
             REFUSED + "Only http and https addresses are fetched, not file.",
@@ -200,7 +199,9 @@ def test_a_redirect_that_is_not_followed(server: Server, where: str, sentence: s
 
 def test_it_does_not_lead_on_for_ever(server: Server) -> None:
     server.answers = [moved(f"/{number}") for number in range(1, 20)]
-    assert refusal(at(server), HERE).endswith(f"{at(server)} leads on more than 5 times; it is given up.")
+    assert refusal(at(server), HERE).endswith(
+        f"{at(server)} redirects more than 5 times, which is the maximum."
+    )
     assert len(server.requests) == 6
 
 
@@ -214,8 +215,11 @@ def test_it_does_not_lead_on_for_ever(server: Server) -> None:
         (status(500, b"<html>", kind="text/html"), "answered 500 Internal Server Error."),
         (cut_off, f"{CANNOT_BE_REACHED}: peer closed connection without sending complete message body"),
         (hang_up, f"{CANNOT_BE_REACHED}: Server disconnected without sending a response."),
-        (status(200, b"x", content_encoding="br"), f"answered compressed as br, {WHICH_IT_WAS_NOT_ASKED}."),
-        (status(200, b"x" * 20, content_encoding="gzip"), "answered with what cannot be decompressed."),
+        (
+            status(200, b"x", content_encoding="br"),
+            "answered with the compression br, which was not requested.",
+        ),
+        (status(200, b"x" * 20, content_encoding="gzip"), "answered with data that cannot be decompressed."),
         (
             status(200, gzip.compress(b"0" * 6_000_000), content_encoding="gzip"),
             f"{ANSWERED_WITH_MORE_THAN} 5,000,000 bytes.",
@@ -274,7 +278,7 @@ def test_a_rule_that_cannot_judge_what_is_no_address_says_why() -> None:
 
 
 def test_a_name_that_nobody_knows(names: dict[str, list[str]]) -> None:
-    said = "error: There is no server named no.example, or its name cannot be looked up."
+    said = "error: The host name no.example is unknown, or it cannot be looked up."
     assert refusal("https://no.example/") == said
 
 
@@ -303,7 +307,7 @@ def test_a_certificate_is_of_the_name_that_was_asked_for(
     with loopback(status(200, b"ok", kind="text/plain"), context) as server:
         url, rules = at(server, host="site.example"), '(allow (fetch :url (host "site.example" "127.0.0.1")))'
         if sentence:
-            said = f"error: {url} has a certificate that is not to be trusted: {sentence}."
+            said = f"error: {url} has a certificate that cannot be trusted: {sentence}."
             assert refusal(url, rules) == said
             assert server.requests == []
         else:
