@@ -335,8 +335,8 @@ class Worker:
             self._refuse(said, "pending", f"{BEGUN_BEFORE}, and the tools have changed since.")
             reply = Asks(said.grant, question, BEGUN_BEFORE).pack(self._key)
         else:
-            message = "CATALOG_STALE: the worker has other tools than the caller believes"
-            self._refuse(said, "error", f"{message}; they are to be read again.")
+            message = "CATALOG_STALE: the caller's list of tools is out of date"
+            self._refuse(said, "error", f"{message}; it must read the catalog again.")
             reply = Stale(said.grant, door.table.schema_hash).pack(self._key)
         await self._settled(delivery, said, left, ended=taken.ended, reply=reply)
 

@@ -256,7 +256,7 @@ REFUSED: dict[str, tuple[Any, str, bool]] = {
     ),
     "another table": (
         lambda one: one.call(COUNT, schema_hash="0" * 64),
-        "CATALOG_STALE: the worker has other tools than the caller believes; they are to be read again.",
+        "CATALOG_STALE: the caller's list of tools is out of date; it must read the catalog again.",
         True,
     ),
 }
