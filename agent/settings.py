@@ -132,7 +132,7 @@ class CommandSettings:
     after_tags: Literal["stop", "continue"] | None = setting(
         "--after-tags WHAT",
         "after a reply that contains calls: stop, or continue with their results (default: stop in a chat,"
-        " else continue)",
+        " otherwise continue)",
         Row("model", "model.after_tags", kept="after-tags"),
         choices=("stop", "continue"),
     )

@@ -45,13 +45,15 @@ class Calls:
     ) -> ToolResult:
         """One call form through the door, without a model. An unreadable form is an ``invalid`` result.
 
-        ``user`` is the principal of the call where that is not the user of the session: rules, quotas and
+        ``user`` is the principal of the call, if it is not the user of the session: rules, quotas and
         the audit name it. ``key`` is the id that a client gave its request: the same call made again under
         it returns its receipt, also in another process. Raises UsageError where the key belongs to another
         call, or the user is not a text."""
         self.host.require_open()
         if encodable(user) != user:
-            raise UsageError(f"The user {encodable(user)} contains half of a character.")
+            raise UsageError(
+                f"The user {encodable(user)} contains an invalid character (an unpaired surrogate)."
+            )
         if isinstance(form, str):
             try:
                 form = from_model(read_one(form))

@@ -31,15 +31,15 @@ class ToolDrift:
     def __iter__(self) -> Iterator[str]:
         """One sentence for each, for a person."""
         yield from (f"The tool file {file} is not there any more." for file in self.files)
-        yield from (f"The tool {name} has changed since then." for name in self.changed)
-        yield from (f"The tool {name} has vanished since then." for name in self.vanished)
-        yield from (f"The tool {name} is new since then." for name in self.new)
+        yield from (f"The tool {name} has changed since the session was last used." for name in self.changed)
+        yield from (f"The tool {name} was removed since the session was last used." for name in self.vanished)
+        yield from (f"The tool {name} was added since the session was last used." for name in self.new)
         if self.policy:
-            yield "The policy has changed since then."
+            yield "The policy has changed since the session was last used."
         then, now = (f"another ({kind})" if kind else "that of the workspace" for kind in self.memory)
         if then != now:
-            again = " To use that one again: --memory URL, or QUOTH_MEMORY." if not self.memory[1] else ""
-            yield f"The memory is {now}; then it was {then}.{again}"
+            again = " To use the earlier one: --memory URL, or QUOTH_MEMORY." if not self.memory[1] else ""
+            yield f"The memory is {now}; earlier it was {then}.{again}"
 
     def told(self, table: ToolTable) -> str:
         """The message for the model about changed tools, without tools that ``table`` hides; empty if none

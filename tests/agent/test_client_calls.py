@@ -70,7 +70,7 @@ async def test_a_call_is_judged_and_recorded_under_its_user(tmp_path: Path) -> N
         assert (await agent.call('(put :text "a")', route="python")).ok
         denied = await agent.call('(put :text "a")', route="python", user="zoe")
         rows = [(row["user"], row["status"]) for row in agent.audit.rows()]
-        with pytest.raises(UsageError, match="half of a character"):
+        with pytest.raises(UsageError, match="an unpaired surrogate"):
             await agent.call("(put)", user="\udc80")
     assert (denied.status, rows) == ("denied", [("ann", "ok"), ("zoe", "denied")])
 

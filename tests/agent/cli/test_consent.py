@@ -397,8 +397,8 @@ def test_a_request_can_be_decided_though_the_file_of_its_tool_is_gone_and_waits_
     for more in ((), ("--tools", str(files(here, {"none.hy": ""}) / "none.hy"))):
         assert refused(here, "resume", "s1", *more).splitlines() == [
             f"The tool file {here}/count.hy {IS_NOT_THERE_ANY_MORE}.",
-            "quoth: The tool careful has vanished since then.",
-            "quoth: The tool count-up has vanished since then.",
+            "quoth: The tool careful was removed since the session was last used.",
+            "quoth: The tool count-up was removed since the session was last used.",
             "quoth: A call of count-up waits in session s1, and that tool is not loaded; "
             "give its file: --tools FILE",
         ]

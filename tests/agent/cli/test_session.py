@@ -542,17 +542,17 @@ def test_a_run_that_was_stopped_goes_on_with_more_steps(here: Path) -> None:
         (
             {"versions": "a 1\nb 1", "rules": "x"},
             {"versions": "a 1\nb 2", "rules": "x"},
-            ["The tool b has changed since then."],
+            ["The tool b has changed since the session was last used."],
         ),
         (
             {"versions": {"a": "1", "b": "1"}, "rules": "x", "tools": ["/none/t.hy", "/"]},
             {"versions": {"b": "2", "c": "1"}, "rules": "y"},
             [
                 f"The tool file /none/t.hy {IS_NOT_THERE_ANY_MORE}.",
-                "The tool b has changed since then.",
-                "The tool a has vanished since then.",
-                "The tool c is new since then.",
-                "The policy has changed since then.",
+                "The tool b has changed since the session was last used.",
+                "The tool a was removed since the session was last used.",
+                "The tool c was added since the session was last used.",
+                "The policy has changed since the session was last used.",
             ],
         ),
     ],
@@ -569,15 +569,15 @@ def test_a_changed_tool_file_and_policy_are_reported(here: Path) -> None:
         here, {"count.hy": source.replace("Add one", "Add 1"), "allow.hy": "(allow (count-up))(ask (echo))"}
     )
     assert quoth("resume", "s1", cwd=here).err.splitlines()[:2] == [
-        "quoth: The tool count-up has changed since then.",
-        "quoth: The policy has changed since then.",
+        "quoth: The tool count-up has changed since the session was last used.",
+        "quoth: The policy has changed since the session was last used.",
     ]
     (here / "count.hy").unlink()
     approve(here)
     said = quoth("resume", "s1", cwd=here)
     assert said.err.splitlines()[:2] == [
         f"quoth: The tool file {here}/count.hy {IS_NOT_THERE_ANY_MORE}.",
-        "quoth: The tool count-up has vanished since then.",
+        "quoth: The tool count-up was removed since the session was last used.",
     ]
 
 

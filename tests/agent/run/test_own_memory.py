@@ -160,8 +160,8 @@ def test_a_session_that_had_another_memory_says_so_when_it_goes_on_without(tmp_p
     resumed = quoth("resume", "s", cwd=tmp_path)
     assert (resumed.code, resumed.out) == (0, "Hello.\n")
     assert (
-        "The memory is that of the workspace; then it was another (postgresql). "
-        "To use that one again: --memory URL, or QUOTH_MEMORY." in resumed.err
+        "The memory is that of the workspace; earlier it was another (postgresql). "
+        "To use the earlier one: --memory URL, or QUOTH_MEMORY." in resumed.err
     )
 
 

@@ -286,8 +286,8 @@ def test_between_two_processes_a_person_and_the_model_hear_of_changed_tools(
     far.publish(fruit(word="kind"), tool("weigh"))
     with shopping(tmp_path, far, "30.") as ann:
         assert list(ann._agent.host.changes()) == [
-            "The tool count-fruit has changed since then.",
-            "The tool weigh is new since then.",
+            "The tool count-fruit has changed since the session was last used.",
+            "The tool weigh was added since the session was last used.",
         ]
         ann.say("How many?")
         assert "they are called as (count-fruit :kind str)." in requests(ann)[0].decode()
