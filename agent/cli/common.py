@@ -61,9 +61,9 @@ EXIT_OF = {"ok": DONE, "invalid": USAGE, "unknown": USAGE, "pending": PENDING, "
 
 
 def begin_to_serve() -> None:
-    """Search less for garbage, in a process of quoth's own that serves many at once: not in what is loaded by
-    now, in what is new often enough for each search to be short, and seldom in all that comes later. A search
-    holds up everybody, and runs leave nothing for it."""
+    """Make the garbage collector run less in a process of quoth's own that serves many users: never over the
+    objects loaded so far, in short passes over new objects, and seldom over older ones. A pass stops every
+    user, and runs leave no cycles."""
     import gc
 
     gc.freeze()
@@ -259,7 +259,7 @@ def with_agent(
 
             before = signal.getsignal(signal.SIGINT)
             loop.add_signal_handler(signal.SIGINT, interrupt)
-            for ending in (signal.SIGTERM, signal.SIGHUP):  # what was started is stopped then too
+            for ending in (signal.SIGTERM, signal.SIGHUP):  # then the started programs are stopped too
                 loop.add_signal_handler(ending, task.cancel)
             try:
                 code = await task
@@ -308,7 +308,7 @@ def tools_of(options: Options) -> ToolTable:
     return table if remote is None else remote.table
 
 
-# What is shown
+# Output
 
 
 def messages_of(agent: AsyncAgent, as_json: bool) -> list[str]:
@@ -321,7 +321,7 @@ def messages_of(agent: AsyncAgent, as_json: bool) -> list[str]:
 
 
 def listener_for(options: StreamOptions) -> Speech | EventLines:
-    """What shows a run while it goes on: its words and calls to a person, or each event as a line of JSON."""
+    """The listener that shows a running task: words and calls for a person, or each event as a line of JSON."""
     if not options.stream:
         from quoth.agent.terminal.speech import Speech
 
@@ -390,8 +390,7 @@ def show_result(
 
 
 def show_reply(reply: Reply, as_json: bool, by: Speech | EventLines) -> int:
-    """Print the reply of a run, without what was printed as a message or as it came, and return the exit
-    code."""
+    """Print the reply of a run, without the parts that were printed before, and return the exit code."""
     from quoth.agent.terminal.speech import Speech
 
     by.stop()

@@ -125,7 +125,7 @@ def new(options: NewOptions) -> int:
     name = (options.name or SHOP).removesuffix(ending)
     if not NAME.match(name):
         raise UsageError(
-            f"{visible(name)} is no name: it has letters a to z, digits and -, such as word-count."
+            f"{visible(name)} is not a name: a name has letters a to z, digits and -. Example: word-count."
         )
     folder = Path(options.workspace or ".")
     if not folder.is_dir():

@@ -323,7 +323,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["new", "tol", "a"], "There is no beginning of a tol. Did you mean tool?"),
     (
         ["new", "tool", "../a"],
-        "../a is no name: it has letters a to z, digits and -, such as word-count.",
+        "../a is not a name: a name has letters a to z, digits and -. Example: word-count.",
     ),
     (["--max-cost", "1", "run"], "quoth has no option --max-cost; the options of a command go after it."),
     (["tools", "--jsn"], "quoth tools has no option --jsn. Did you mean --json?"),
