@@ -1,8 +1,8 @@
 "cognitive-loop: perceive a stimulus, think, act through the door, and recurse on the results until no call is
 left. Every call passes the door; the loop itself runs no tool and reads no file.
 
-The recursion is a trampoline: a turn returns the Reply, or a Bounce with the next stimulus. Ten thousand turns
-use no more stack than ten."
+The recursion is a trampoline: a turn returns the Reply, or a Bounce with the next stimulus. Ten thousand
+turns use no more stack than ten."
 
 (import
   asyncio [gather]
@@ -26,8 +26,9 @@ use no more stack than ten."
 ;; * The trampoline
 
 (defclass [(dataclass :frozen True)] Bounce []
-  "A pending recursive call of cognitive-loop. Its stimulus is a tuple of messages #(role text call-id images);
-  the id belongs to the result of a native call, and the last two may be missing."
+  "A pending recursive call of cognitive-loop. Its stimulus is a tuple of messages
+  #(role text call-id images); the id belongs to the result of a native call, and the last two may be
+  missing."
   #^ tuple messages)
 
 (defn :async run-loop [run [stimulus #()] [checkpoint None]]
@@ -71,7 +72,8 @@ use no more stack than ten."
     (.append run.messages #* message)))
 
 (defclass [(dataclass :frozen True)] Ending []
-  "Why a run ends without an answer: the sentence, and the word of Reply.reason where the status does not say."
+  "Why a run ends without an answer: the sentence, and the word of Reply.reason if the status does not say
+  it."
   #^ str status
   #^ str text
   (setv #^ (| str None) reason None))

@@ -1,5 +1,5 @@
-"think: show the model its tools and the conversation so far, and read the calls in its reply. It runs nothing.
-Tool list first, then the task, then history, append-only."
+"think: show the model its tools and the conversation so far, and read the calls in its reply. It runs
+nothing. Tool list first, then the task, then history, append-only."
 
 (import
   dataclasses [dataclass replace]
@@ -52,8 +52,8 @@ Tool list first, then the task, then history, append-only."
   (.get {"object" "jdict"  "array" "jlist"} (.get schema "type") "jvalue"))
 
 (defn fall-back [messages dialect table search reason]
-  "Continue in text: add a message that explains how to write calls. Returns the new dialect and a note for the
-  user."
+  "Continue in text: add a message that explains how to write calls. Returns the new dialect and a note
+  for the user."
   (setv note (refusal-note dialect reason)
         dialect (without-tools dialect))
   ; It is joined to the refused messages: their text is written again anyway.
@@ -88,13 +88,13 @@ Tool list first, then the task, then history, append-only."
                     [options None] [schema None]]
   "One turn of the model over MESSAGES. Appends its reply to them.
 
-  MUST-ACT forbids an answer without a call, unless it begins with LEAD, if that is given; MUST-ANSWER forbids
-  calls, and WITHOUT names tools that it may not use now. A grammar enforces all of them, native tools the first
-  and the third; with any other backend they are only words in the messages. A server that refuses native tools
-  is asked again in text, after a message with the rules.
+  MUST-ACT forbids an answer without a call, unless it begins with LEAD, if that is given; MUST-ANSWER
+  forbids calls, and WITHOUT names tools that it may not use now. A grammar enforces all of them, native
+  tools the first and the third; with any other backend they are only words in the messages. A server that
+  refuses native tools is asked again in text, after a message with the rules.
 
-  SCHEMA is the JSON Schema of an answer. The server enforces it if the text cannot contain calls; a grammar for
-  calls and answers only enforces that an answer is JSON."
+  SCHEMA is the JSON Schema of an answer. The server enforces it if the text cannot contain calls; a
+  grammar for calls and answers only enforces that an answer is JSON."
   (setv note ""
         ask (partial ask-in messages backend table :must-act must-act :must-answer must-answer
                      :without without :lead lead :max-tokens max-tokens :on-text on-text

@@ -39,7 +39,7 @@ class AcpPerson:
 
     ``client`` is the connection to the client, ``name`` its name, ``forms`` whether it shows questions in
     words. ``session`` and ``root``, the absolute folder of the workspace, are set once the agent is open. A
-    client that does not answer holds up its call alone; the request stays open in the store."""
+    client that does not answer delays only its own call; the request stays open in the store."""
 
     session = root = ""
 

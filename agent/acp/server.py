@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -44,7 +45,6 @@ from acp.schema import (
     Usage,
 )
 
-from quoth import __version__
 from quoth.agent.acp.asking import AcpPerson
 from quoth.agent.acp.commands import COMMANDS, command_in, run_command
 from quoth.agent.acp.shape import Updates, taken
@@ -77,13 +77,13 @@ MODES = SessionModeState(
 )
 
 
-class Opening(Protocol):
+class OpenAgent(Protocol):
     """Opens the agent of a session: a new one, or the one with this id."""
 
     def __call__(self, folder: Path, session: str | None, consent: Any, channel: str) -> AsyncAgent: ...
 
 
-class Talk:
+class AcpSession:
     """One session of a client: sends what happens as updates, in order."""
 
     def __init__(self, agent: AsyncAgent, client: Any) -> None:
@@ -141,9 +141,9 @@ class Talk:
 class AcpServer:
     """The agent side of one connection. ``opening`` opens the agents of its sessions."""
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: OpenAgent) -> None:
         self._opening = opening
-        self._talks: dict[str, Talk] = {}
+        self._talks: dict[str, AcpSession] = {}
         self._client: Any = None
         self._name, self._forms = "client", False
 
@@ -166,7 +166,7 @@ class AcpServer:
         self._forms = getattr(asks, "form", None) is not None
         return InitializeResponse(
             protocol_version=PROTOCOL,
-            agent_info=Implementation(name="quoth", version=__version__),
+            agent_info=Implementation(name="quoth", version=version("quoth")),
             agent_capabilities=AgentCapabilities(
                 load_session=True,
                 prompt_capabilities=PromptCapabilities(image=True, embedded_context=True),
@@ -221,7 +221,7 @@ class AcpServer:
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
     ) -> ListSessionsResponse:
-        """The sessions of a folder's workspace, the latest first; without a folder those that are open."""
+        """The sessions of a folder's workspace, the latest first; without a folder the open ones."""
         if cwd is None:
             opened = [
                 SessionInfo(session_id=name, cwd=str(one.agent.workspace.root))
@@ -269,7 +269,7 @@ class AcpServer:
             if not talk.titled:
                 talk.titled = True
                 talk.show(SessionInfoUpdate(session_update="session_info_update", title=title(text)))
-            reply = await agent.follow(text or "Look at what was given.", files=files)
+            reply = await agent.follow(text or "Look at the attachments.", files=files)
         if reply.status == "pending":
             talk.show(update_agent_message_text(f"{reply.said}\n"))
         await talk.shown()
@@ -291,7 +291,7 @@ class AcpServer:
 
     # Helpers
 
-    def _talk(self, session: str) -> Talk:
+    def _talk(self, session: str) -> AcpSession:
         if session not in self._talks:
             said = f"Session {session} is not open here. Open it with session/load."
             raise RequestError.invalid_params({"details": said})
@@ -313,7 +313,7 @@ class AcpServer:
     def _channel(self) -> str:
         return f"acp {self._name}"
 
-    async def _opened(self, cwd: str, session: str | None, servers: list[Any] | None) -> Talk:
+    async def _opened(self, cwd: str, session: str | None, servers: list[Any] | None) -> AcpSession:
         if servers:
             said = "quoth takes no MCP servers from a client. Leave mcpServers empty."
             raise RequestError.invalid_params({"details": said})
@@ -327,7 +327,7 @@ class AcpServer:
             person = AcpPerson(self._client, self._name, forms=self._forms)
             agent = self._opening(folder, session, person, self._channel)
         person.session, person.root = agent.session, str(agent.workspace.root)
-        talk = Talk(agent, self._client)
+        talk = AcpSession(agent, self._client)
         agent.on_event = talk.hear
         self._talks[agent.session] = talk
         talk.show(

@@ -45,7 +45,7 @@ ORDER = {
         "chat flight worker",
         "replay event_types",
         "client",
-        "testing doubles repl",
+        "acp testing doubles repl",
         "pytest_plugin",
         "cli",
         "entry",
