@@ -15,6 +15,7 @@ from typing import Any, overload
 
 from pydantic import BaseModel
 
+from quoth.agent.run.options import ToolOptions
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import Scripted, ScriptedBackend
@@ -27,7 +28,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import QuothError, ToolError, ToolFailure, UsageError, did_you_mean
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.loading import ToolSource, load_tools
+from quoth.tools.loading import ToolSource
 from quoth.tools.memory.in_memory import InMemoryStore as InMemoryStore
 from quoth.tools.registry.define import current_table
 from quoth.tools.registry.table import CognitiveTool, ToolTable
@@ -175,7 +176,7 @@ FIELDS = tuple(one.name for one in fields(ToolContext) if one.name not in OURS)
 def tool_context(
     workspace: str | Path | None = None,
     *,
-    tools: Iterable[ToolSource] | ToolTable | None = None,
+    tools: ToolSource | Iterable[ToolSource] | ToolTable | None = None,
     allows: bool = True,
     answers: Iterable[str] = (),
     **given: Any,
@@ -197,7 +198,7 @@ def tool_context(
             known = [*SERVICES, *FIELDS]
             raise UsageError(f"tool_context takes no {name}.{did_you_mean(name, known)}")
     person = FakePerson(allows, answers)
-    table = tools if isinstance(tools, ToolTable) else current_table() if tools is None else load_tools(tools)
+    table = current_table() if tools is None else ToolOptions(tools).load()
     calls = DoorOfContext(Door(table, consent=person, limits=Uncounted()), person)
     root = Path(tempfile.mkdtemp(prefix="quoth-test-")) if workspace is None else Path(workspace)
     if not root.is_dir():
@@ -224,9 +225,11 @@ def _services(given: Mapping[str, Any]) -> Services:
 
 
 def dispatch(
-    tool: str, args: Mapping[str, Any] | BaseModel | None = None, context: ToolContext | None = None
+    tool: str | Callable[..., Any],
+    args: Mapping[str, Any] | BaseModel | None = None,
+    context: ToolContext | None = None,
 ) -> Any:
-    """The value of one call of a tool by its name, in ``context`` or a new ``tool_context()``::
+    """The value of one call of a tool by its name or function, in ``context`` or a new ``tool_context()``::
 
         assert dispatch("block", {"operation": "append", "label": "a", "content": "b"})["success"]
 

@@ -22,7 +22,7 @@ from quoth.tools.door.stages import RETURNED
 from quoth.tools.errors import InvalidCallError, ToolError
 from quoth.tools.lisp.forms import from_json
 from quoth.tools.registry.define import current_table, registering_in
-from quoth.tools.registry.function import ModelSettings
+from quoth.tools.registry.function import ModelSettings, tool_of
 from quoth.tools.registry.function import register as register_tool
 from quoth.tools.registry.python_types import PythonType
 from quoth.tools.registry.strict_model import StrictModel
@@ -72,18 +72,22 @@ class Registry:
         return define
 
     def dispatch(
-        self, name: str, raw_input: Mapping[str, Any] | BaseModel, context: ToolContext | None = None
+        self,
+        name: str | Callable[..., Any],
+        raw_input: Mapping[str, Any] | BaseModel,
+        context: ToolContext | None = None,
     ) -> Any:
-        """The value of a call: what the function returned, if it declares a type, else plain data. Raises
-        UnknownToolError; pydantic's ValidationError where the tool has an input model, InvalidCallError where
-        it has none; and ToolError for any other call that is not ok. A ``context`` with a door of its own,
-        such as ``quoth.testing.tool_context()``, takes the call through that."""
-        tool = self.table.get(name)
+        """The value of a call, by the tool's name or function: what the function returned, if it declares a
+        type, else plain data. Raises UnknownToolError; pydantic's ValidationError where the tool has an input
+        model, InvalidCallError where it has none; and ToolError for any other call that is not ok. A
+        ``context`` with a door of its own, such as ``quoth.testing.tool_context()``, takes the call through
+        that."""
+        tool = self.table.get(name if isinstance(name, str) else tool_of(name).name)
         is_echo = tool.name == "echo" and tool.ships
         taken = EchoToolInput if is_echo else tool.input_model
         if taken is not None:
             PythonType(taken).value_of(plain(raw_input, secret=secret_text))
-        form = from_json({"tool": name, "args": plain_but_secrets(raw_input)})
+        form = from_json({"tool": tool.name, "args": plain_but_secrets(raw_input)})
         context = ToolContext(Workspace(".")) if context is None else context
         door, given = Door(self.table), context
         go = given.dispatch or (lambda form: door.dispatch(new_call(form), given))

@@ -16,6 +16,7 @@ from words import complaint, files
 import quoth
 from quoth import (
     Agent,
+    DefinitionError,
     InvalidCallError,
     Registry,
     StrictModel,
@@ -58,6 +59,14 @@ def test_a_function_is_called_with_a_context_or_through_its_door() -> None:
     assert double(21, ctx) == 42
     assert ctx.side_effects == ["doubled:21"]
     assert dispatch("double", {"number": 4}, ctx) == 8
+
+
+def test_one_tool_needs_no_list_and_a_function_no_name(tmp_path: Path) -> None:
+    ctx = tool_context(tools=double)
+    assert dispatch(double, {"number": 4}, ctx) == 8
+    hy = '(require quoth [def-cognitive-tool])\n(def-cognitive-tool one "One." :body 1)\n'
+    assert dispatch("one", context=tool_context(tools=files(tmp_path, {"one.hy": hy}) / "one.hy")) == 1
+    assert complaint(DefinitionError, lambda: dispatch(7)).startswith("7 is not a function")  # type: ignore[arg-type]
 
 
 def test_without_tools_a_context_has_those_of_the_process() -> None:
@@ -194,7 +203,7 @@ async def test_a_fake_model_gives_texts_and_functions_in_their_order() -> None:
 
     model = FakeModel("a", lambda messages: f"b {len([*messages])}", later, {"text": "d"})
     assert [await model.complete("x") for _ in range(4)] == ["a", "b 2", "c 2", "d"]
-    with pytest.raises(quoth.ModelError, match="it held 4 replies"):
+    with pytest.raises(quoth.ModelError, match="4 replies"):
         await model.complete("x")
     first = FakeModel(lambda messages: "a", "b")
     assert [await first.complete("x"), await first.complete("x")] == ["a", "b"]

@@ -188,6 +188,12 @@ def tool_of(function: Callable[..., Any]) -> CognitiveTool:
     note = _note_of(function)
     if note is not None and note.tool is not None and note.function is function:
         return note.tool
+    inner, filled = within_partials(function)
+    if not filled and _is_unbound(inner):
+        owner, _, name = inner.__qualname__.rpartition(".")
+        raise DefinitionError(
+            f"{name} is a method of {owner} and needs an instance: tools=[{owner}().{name}]."
+        )
     return _made(function, _options_of(function))
 
 

@@ -258,6 +258,14 @@ def test_what_cannot_be_a_tool_is_refused_with_a_sentence(
     assert complaint(DefinitionError, lambda: cognitive_tool(function)).startswith(sentence)
 
 
+def test_a_method_without_its_instance_is_refused(tmp_path: Path) -> None:
+    for method in (Shop.count, functools.partial(Shop.count)):
+        assert complaint(DefinitionError, lambda method=method: agent(tmp_path, tools=[method])) == (
+            "count is a method of Shop and needs an instance: tools=[Shop().count]."
+        )
+    assert tool_of(functools.partial(Shop.count, SHOP, "pear")).name == "count"
+
+
 def test_anything_else_is_no_source_of_tools(tmp_path: Path) -> None:
     said = complaint(UsageError, lambda: agent(tmp_path, tools=[3]))
     assert said == "3 is not a tool; tools are .hy and .py files, functions and methods."
