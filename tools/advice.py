@@ -1,7 +1,5 @@
-"""The table of what to write instead: words of other Lisps, of Python, of shells and of other programs, each
-with the form, word or hint that is right here, by the place where it is used.
-
-Contains texts only. The nearest of several names is found in tools/errors.py.
+"""The table of replacements: words of other Lisps, of Python, of shells and of other programs, each with the
+right form, word or hint, by the place where it is used. tools/errors.py finds the nearest of several names.
 """
 
 from __future__ import annotations
@@ -60,7 +58,7 @@ _ROWS = {
         "with-open": '(read-file :path "a.txt")',
         "split splitlines strip lower upper replace startswith endswith join items keys": "(.WORD x)",
     },
-    # core macros of Hy that a program may not use: what serves there
+    # core macros of Hy that a program may not use: the alternative
     "refused": {
         "quote quasiquote": "it takes one form",
         "del": "(.pop d k) takes a key out of a dictionary; a name needs no end",
@@ -95,7 +93,7 @@ _ROWS = {
         "is": "(is x None)",
         "not": "(not x)",
     },
-    # what follows the # of a reader macro
+    # the character after the # of a reader macro
     "dispatch": {
         "'": "write the name alone",
         ".": "nothing is evaluated while reading",
@@ -106,7 +104,7 @@ _ROWS = {
         "t": "write True",
         "f": "write False",
     },
-    # what follows the backslash of an escape in a text
+    # the character after the backslash of an escape in a text
     "escape": {
         "4 5 6 7": r"an octal escape ends at \377",
         "x": r"write two hexadecimal digits, as in \x41",
@@ -119,7 +117,7 @@ _ROWS = {
         "cd": "name the folder by :cwd",
         "export source . alias set unset ulimit": "a shell knows it, LINE",
     },
-    # commands of other programs: ours, where the spelling alone would not lead there
+    # commands of other programs: ours, if the spelling alone would not find it
     "command": {
         "ask prompt do exec task query": "run",
         "talk": "chat",
@@ -179,6 +177,6 @@ _ROWS = {
 
 @cache
 def instead(place: str) -> Mapping[str, str]:
-    """What to write in this place of the table instead of each word, by the word."""
+    """The replacements in this place of the table, by word."""
     rows = _ROWS[place].items()
     return {word: text.replace("WORD", word) for words, text in rows for word in words.split()}

@@ -48,8 +48,7 @@ any other exception of ours is caught in its own room.
       CatalogStale
       Pending
 
-A ToolFailure ends a body, or an inner call of a program, with a status. This file knows no tool, no table and
-no command; it only says what a mistake looks like.
+A ToolFailure ends a body, or an inner call of a program, with a status.
 """
 
 from __future__ import annotations
@@ -72,11 +71,11 @@ class UsageError(QuothError):
 
 
 class BusyError(UsageError):
-    """Another process is at it; later it may do."""
+    """Another process is using it; a later attempt may succeed."""
 
 
 class StoreError(QuothError):
-    """The store could not be written or read; ``why`` is the reason alone."""
+    """The store could not be written or read; ``why`` is only the reason."""
 
     def __init__(self, sentence: str, why: str = "") -> None:
         self.why = why
@@ -85,11 +84,11 @@ class StoreError(QuothError):
 
 class ServerError(StoreError):
     """A server, such as Redis or PostgreSQL, could not be used. The records of this workspace are not
-    affected, so a call that fails for it ends with an error; any other StoreError breaks the call off."""
+    affected, so a call that fails because of it ends with an error; any other StoreError aborts the call."""
 
 
 def raise_if_broken(error: Exception) -> None:
-    """Raise a failure of the workspace's own store again: what cannot be recorded is broken off, as by a
+    """Raise a failure of the workspace's own store again: a call that cannot be recorded is aborted, as by a
     kill, so that it can be resumed."""
     if isinstance(error, StoreError) and not isinstance(error, ServerError):
         raise error
@@ -97,7 +96,7 @@ def raise_if_broken(error: Exception) -> None:
 
 class DefinitionError(QuothError, ValueError):
     """A tool definition is wrong; the text names the tool and the option. ``parameter`` is the name of the
-    parameter at fault, ``place`` its file, line and column in Python, where they are known."""
+    parameter at fault, ``place`` its file, line and column in Python, if known."""
 
     parameter = ""
     place: tuple[str, int, int] | None = None
@@ -127,11 +126,11 @@ class UnknownToolError(QuothError, KeyError):
         return self.sentence
 
 
-ToolNotFound = UnknownToolError  # as the callers of ``Door.execute`` know it
+ToolNotFound = UnknownToolError  # the name for callers of ``Door.execute``
 
 
 class ToolRateLimited(QuothError):
-    """A call is over a limit (seed 000); ``room_at`` is when there is room for it again, if that is known."""
+    """A call is over a limit (seed 000); ``room_at`` is when it is possible again, if known."""
 
     def __init__(self, sentence: str, room_at: datetime | None = None) -> None:
         super().__init__(sentence)
@@ -139,15 +138,15 @@ class ToolRateLimited(QuothError):
 
 
 class InvalidCallError(QuothError, ValueError):
-    """The call names a tool, but its arguments do not fit; the text names each argument at fault."""
+    """The call names a tool, but its arguments are invalid; the text names each argument at fault."""
 
 
-CLOSE = 0.6  # how like a name a word must be to be taken for it, from 0 to 1, as difflib measures
-SURE = 0.75  # the same where most words are right as they are
+CLOSE = 0.6  # the similarity from which a word is taken for a misspelt name, 0 to 1, as difflib measures it
+SURE = 0.75  # the same for texts in which most words are correct
 
 
 def nearest(word: str, known: Iterable[str], likeness: float = CLOSE) -> str | None:
-    """The known text closest to ``word`` in any case, or None when none has this likeness, from 0 to 1."""
+    """The known text closest to ``word``, ignoring case, or None if none reaches ``likeness`` (0 to 1)."""
     from difflib import get_close_matches  # here: few runs have a misspelt name
 
     spelt = {name.lower(): name for name in known}
@@ -161,8 +160,8 @@ def _shown(name: str) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str], lead: str = "", mark: str = "") -> str:
-    """The text `` Did you mean X?`` with its leading space. Where no name is close: all of them after
-    ``lead``, as in `` There are X, Y.``; empty without a lead or a name. ``mark`` begins each name."""
+    """The text `` Did you mean X?`` with its leading space. If no name is close: all names after ``lead``, as
+    in `` There are X, Y.``; empty without a lead or names. ``mark`` precedes each name."""
     names = list(known)
     if close := nearest(word, names):
         return f" Did you mean {mark}{close}?"
@@ -195,15 +194,15 @@ class ToolFailure(Exception):
 
 
 class CatalogStale(ToolFailure):
-    """A worker has other tools than the catalogue a call was made by; ``schema_hash`` is the worker's."""
+    """A worker has other tools than the catalog of a call; ``schema_hash`` is the worker's."""
 
     def __init__(self, message: str, schema_hash: str = "") -> None:
         super().__init__("error", message)
         self.schema_hash = schema_hash
 
 
-PERMISSION = "permission?"  # names what a body asks for, beside the arguments of its call; no parameter can
-ANSWER = "answer?"  # in the same way, a question that a body asks a person
+PERMISSION = "permission?"  # names a body's requested permission in a form; no parameter can have this name
+ANSWER = "answer?"  # likewise, a question that a body asks a person
 
 
 class Pending(ToolFailure):

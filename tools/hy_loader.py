@@ -1,11 +1,10 @@
 """Loads Hy: a bytecode cache for our own ``.hy`` modules, and users' tool files with readable errors.
 
-It knows nothing of tools or doors. Only this file, or ``import_module`` with a string, imports Hy from
-Python.
+Only this file, or ``import_module`` with a string, imports Hy from Python.
 
 We need our own cache: pip does not precompile Hy, ``PYTHONDONTWRITEBYTECODE`` and read-only installs switch
-Python's cache off (each start would then compile every file anew), and Python's cache keeps a stale macro
-expansion when only the macro file changed. Entries are keyed by content, the macro file's content included.
+Python's cache off (each start would then compile every file again), and Python's cache keeps a stale macro
+expansion if only the macro file changed. Entries are keyed by content, including the macro file's content.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import cache_dir, real_path
 
 PACKAGE = "quoth"
-# What decides how a definition expands: the macros, and the Hy functions they call while compiling.
+# The files that determine how a definition expands: the macros, and the Hy functions they call.
 _MACROS = tuple(Path(__file__).parent / name for name in ("macros.hy", "registry/expand.hy"))
 
 
@@ -60,7 +59,7 @@ class _CachingLoader(importlib.machinery.SourceFileLoader):
 
 
 class _FreshLoader(importlib.machinery.SourceFileLoader):
-    """Hy's loader without bytecode: whose macros a user's file uses, nobody can know."""
+    """Hy's loader without bytecode: the macros that a user's file uses may change at any time."""
 
     def get_code(self, fullname: str) -> CodeType | None:
         path = self.get_filename(fullname)
@@ -123,8 +122,8 @@ def install() -> None:
 
 @cache
 def _ask_for_frames_only() -> None:
-    """Hy finds who calls ``require`` by ``inspect.stack()``, which looks up source lines of every frame too:
-    a third and more of the time that a small file takes to load. Hy uses the frame alone."""
+    """Hy finds the caller of ``require`` by ``inspect.stack()``, which also looks up the source lines of
+    every frame: more than a third of the load time of a small file. Hy uses only the frame."""
     import inspect
 
     import hy.macros
@@ -170,20 +169,20 @@ def read_source(path: Path) -> str:
 
 
 def module_name(path: Path) -> str:
-    """The name of the module that a user's file becomes, unlike any that could be imported."""
+    """The module name for a user's file, different from any importable name."""
     return "quoth_user_" + hashlib.sha256(str(real_path(path)).encode()).hexdigest()[:12]
 
 
 def not_found(path: Path, error: BaseException) -> str:
-    """What to add where a user's file imports or requires one that lies beside it: a folder that a model may
-    write to is no place to import from."""
+    """A hint for a user's file that imports or requires a file beside it: a folder that a model can write to
+    is not searched for imports."""
     found = re.search(r"No module named '([\w.]+)'", str(error))
     name = found[1] if found else ""
     beside = (path.parent / f"{name.partition('.')[0]}{end}" for end in (".py", ".hy", ""))
     if not name or not any(map(Path.exists, beside)):
         return ""
     folder = path.parent.resolve()
-    return f"\nThe folder of the file is not searched; to have that, say PYTHONPATH={folder} quoth …"
+    return f"\nThe folder of the file is not searched; to search it: PYTHONPATH={folder} quoth …"
 
 
 def _language_error(path: Path, source: str, error: Any) -> str:
@@ -194,7 +193,7 @@ def _language_error(path: Path, source: str, error: Any) -> str:
     if isinstance(error, LexException):
         from quoth.tools.lisp.reader import ReadError, read_all
 
-        try:  # our reader names the parenthesis that is never closed, where Hy's names the end of the file
+        try:  # our reader finds the unclosed parenthesis, Hy's only the end of the file
             read_all(source)
         except ReadError as ours:
             hint = f"; {ours.hint}" if ours.hint else ""
@@ -212,7 +211,7 @@ def _language_error(path: Path, source: str, error: Any) -> str:
 
 
 def plist_read(source: str, line: int, column: int) -> str:
-    """What is said of (getf x :k), which Hy takes for a call with an argument k; empty if there is none."""
+    """The hint for (getf x :k), which Hy takes for a call with an argument k; empty if there is none."""
     import hy
 
     for form in _expressions(source):
@@ -238,7 +237,7 @@ def _expressions(source: str) -> Iterator[Any]:
 
 
 def _old_spelling(path: Path, source: str, error: BaseException) -> str:
-    """What is said of a file that imports a room of ours as a package of its own; empty for other errors."""
+    """The error of a file that imports a part of quoth as a separate package; empty for other errors."""
     found = re.search(
         r"No module named '(tools|neuro|agent)\b|(tools|neuro|agent)[\w.]* is a part of quoth", str(error)
     )
@@ -261,8 +260,8 @@ def _old_spelling(path: Path, source: str, error: BaseException) -> str:
 
 
 def _not_required(path: Path, source: str, module: ModuleType, error: BaseException) -> str:
-    """What is said of a file that uses a macro of ours without requiring it; empty for other errors. Hy takes
-    the definition for a call, and complains of a name inside it."""
+    """The error of a file that uses a macro of ours without requiring it; empty for other errors. Hy takes
+    the definition for a call, and reports a name inside it."""
     if not isinstance(error, NameError):
         return ""
     import hy
@@ -277,8 +276,8 @@ def _not_required(path: Path, source: str, module: ModuleType, error: BaseExcept
 
 
 def _odd_space(path: Path, source: str) -> str:
-    """What is said of a file that fails and has a no-break space or the like outside of its texts, which Hy
-    takes for a part of a name; empty for other files."""
+    """The error of a file with a no-break space, or a similar character, outside its texts, which Hy takes
+    for a part of a name; empty for other files."""
     from quoth.tools.lisp.reader import ReadError, read_all
 
     try:
@@ -290,7 +289,7 @@ def _odd_space(path: Path, source: str) -> str:
 
 
 def _place_of_require(source: str, message: str) -> tuple[int, int]:
-    """Where the name that cannot be required stands; Hy itself does not say."""
+    """The position of the name that cannot be required; Hy itself does not report it."""
     import hy
 
     names = set(re.findall(r"\w+", message)) - {"quoth", "tools", "macros"}
@@ -320,8 +319,8 @@ def _no_macro(message: str) -> str:
 
 
 def run_error(path: Path, source: str, error: BaseException, first_column: int = 1) -> str:
-    """An error raised while the file ran: its last line inside the file, and what was raised. Hy counts
-    columns from 1, Python from 0. The parameter at fault of a definition is nearer than the line that ran."""
+    """An error raised while the file ran: the last line inside the file, and the exception. Hy counts columns
+    from 1, Python from 0. For a definition, the place of the faulty parameter is used instead."""
     import traceback
 
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
@@ -334,7 +333,7 @@ def run_error(path: Path, source: str, error: BaseException, first_column: int =
 
 
 def _plain(text: str) -> str:
-    """Our own sentences stand without the name of the class that carried them."""
+    """The text without the class name before our own sentences."""
     for prefix in ("DefinitionError: ", "DuplicateToolError: ", "quoth.tools.errors."):
         text = text.removeprefix(prefix)
     return text
@@ -342,7 +341,7 @@ def _plain(text: str) -> str:
 
 def located(path: Path, source: str, line: int, column: int, message: str) -> str:
     """``path:line:column: message``, then that line of ``source`` and a caret under the column."""
-    lines = source.split("\n")  # as Hy counts them: a form feed ends no line
+    lines = source.split("\n")  # as Hy counts them: a form feed does not end a line
     shown = lines[line - 1] if 0 < line <= len(lines) else ""
     place = f"{path}:{line}:{column}: {message}"
     return f"{place}\n  {shown}\n  {' ' * (column - 1)}^" if shown.strip() else place

@@ -1,6 +1,5 @@
-"""How a package is installed beside quoth, by how quoth itself was installed.
-
-For sentences that say what to type. Knows uv's and pipx's folders; it installs nothing.
+"""The command that installs a package beside quoth, depending on how quoth itself was installed: for messages
+that say what to type.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ def install_extra(name: str) -> str:
 
 @cache
 def install_command(package: str, *, again: bool = False) -> str:
-    """The command that installs a package where this quoth finds it, quoted for a shell; with ``again`` also
-    if it is there.
+    """The command that installs a package where this quoth finds it, quoted for a shell; with ``again`` even
+    if it is installed.
 
-    ``uv tool`` and pipx keep quoth in an environment of its own, known by its place. It is changed in place:
-    to install the tool again would remove its other extras, and fails where quoth came from a file.
-    Elsewhere it is pip, by its name where that is the pip of this Python, else as a module of this Python."""
+    ``uv tool`` and pipx keep quoth in a separate environment, known by its place. It is changed in place:
+    installing the tool again would remove its other extras, and fails if quoth came from a file. Otherwise
+    the command is pip: by name if that is the pip of this Python, otherwise as a module of this Python."""
     tool = _tool_environment(Path(sys.prefix))
     if tool == "uv":
         return shlex.join(
@@ -35,7 +34,7 @@ def install_command(package: str, *, again: bool = False) -> str:
 
 
 def own_command() -> str:
-    """What to type for this quoth in this shell: ``quoth`` where the path finds it, else as it was typed."""
+    """The command for this quoth in this shell: ``quoth`` if PATH finds it, otherwise as it was typed."""
     script = Path(sys.argv[0])
     if script.name != "quoth" or not script.is_file():
         return "quoth"
@@ -44,7 +43,7 @@ def own_command() -> str:
 
 
 def _tool_environment(prefix: Path) -> str:
-    """Whose environment this is: ``uv`` for …/uv/tools/quoth, ``pipx`` for …/pipx/venvs/quoth."""
+    """The owner of this environment: ``uv`` for …/uv/tools/quoth, ``pipx`` for …/pipx/venvs/quoth."""
     above = prefix.parts[-3:-1]
     return "uv" if above == ("uv", "tools") else "pipx" if above == ("pipx", "venvs") else ""
 

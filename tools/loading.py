@@ -1,6 +1,6 @@
-"""Loads the tool table of an agent: the tools that ship, and those of a user's files and functions.
+"""Loads the tool table of an agent: the tools that ship, and tools from a user's files and functions.
 
-It knows how tools are loaded and nothing of what runs them, so that listing tools stays quick.
+It imports nothing that runs tools, so that listing tools stays fast.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def load_tools(
     *,
     knowledge: bool = False,
 ) -> ToolTable:
-    """``table``, or a new one of the tools that ship, with those of ``sources`` added: files, tools, and
-    functions, methods and partials. With ``knowledge`` also those of a knowledge base. Tools that the process
-    has defined elsewhere are not in it. Tools named in ``without`` are left out first, so that one of the
-    sources may have the name. Raises UsageError."""
+    """``table``, or a new table of the tools that ship, with the tools of ``sources`` added: files, tools,
+    functions, methods and partials. With ``knowledge`` also the tools of a knowledge base. Tools that the
+    process has defined elsewhere are not in it. Tools named in ``without`` are removed first, so that a
+    source may reuse the name. Raises UsageError."""
     if table is None:
         import_module("quoth.tools.builtin")
         table = ToolTable(tool for tool in cognitive_tools if tool.ships)
@@ -50,11 +50,11 @@ def load_tools(
         path = Path(source)
         load = LOADERS.get(path.suffix)
         if load is None:
-            raise UsageError(f"{path} is no tool file; tools are written in files that end in .hy or .py.")
+            raise UsageError(f"{path} is not a tool file: its name must end in .hy or .py.")
         known = {*table}
         with registering_in(table):
             load(path)
-        if path.suffix == ".py" and known.issuperset(table):  # a .hy file may define macros alone
+        if path.suffix == ".py" and known.issuperset(table):  # a .hy file may define only macros
             raise UsageError(
                 f"{path} defines no tool. Write @cognitive_tool (from quoth) above each function "
                 "that is a tool."
@@ -81,7 +81,7 @@ def _left_out(table: ToolTable, without: Sequence[str]) -> ToolTable:
 
 
 def with_search(table: ToolTable) -> ToolTable:
-    """A copy of the table with ``describe`` and ``search-tools``, for a belt that shows one line per tool."""
+    """A copy of the table with ``describe`` and ``search-tools``, for a tool list with one line per tool."""
     from quoth.tools.builtin import search_tools
 
     return _with(table, search_tools())
@@ -96,7 +96,7 @@ def with_knowledge(table: ToolTable) -> ToolTable:
 
 
 def _with(table: ToolTable, tools: Iterable[CognitiveTool]) -> ToolTable:
-    """A copy of the table with those of the tools whose names are free."""
+    """A copy of the table with the tools whose names are free."""
     more = table.copy()
     for tool in tools:
         if tool.name not in more:
@@ -105,7 +105,7 @@ def _with(table: ToolTable, tools: Iterable[CognitiveTool]) -> ToolTable:
 
 
 def with_shown(table: ToolTable, name: str) -> ToolTable:
-    """The table with a tool of this name shown, for an agent that has use for it: ``sources``, ``skill``. The
+    """The table with a tool of this name shown, for an agent that can use it: ``sources``, ``skill``. The
     table may lack the tool."""
     if name not in table or table.get(name).shown:
         return table

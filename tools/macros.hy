@@ -1,5 +1,4 @@
-"def-cognitive-tool and the macros built on it: thin, the work is in expand.hy and define.py of
-tools/registry. This file must not know what a door, a model or a loop is."
+"def-cognitive-tool and the macros built on it; the work is done in expand.hy and define.py of tools/registry."
 
 (defmacro def-cognitive-tool [_hy-compiler [name None] [description None] #* options]
   "Define a tool and put it into the table.
@@ -7,17 +6,17 @@ tools/registry. This file must not know what a door, a model or a loop is."
   ::
 
       (def-cognitive-tool greet
-        \"Greet somebody.\"
-        :parameters [who {:type str  :doc \"Whom\"}]
+        \"Greet a person.\"
+        :parameters [who {:type str  :doc \"The person's name\"}]
         :body       (+ \"Hello, \" who))
 
-  Options are closed: :parameters :guard :changes :body, and OPTIONS of tools/registry/define.py. In :guard,
-  :changes and :body the parameters are bound by name, and `call` and `ctx` too. A guard returns True, False,
-  (deny \"why\") or (ask \"why\"). :changes tells a person who is asked what a call would change: it only
-  reads, and gives [[path old-text new-text] …], None for a file that is not there. With :ends-turn True a
-  call that is ok ends the run, and what it says is the reply; with :no-background True a call on another
-  machine is stopped when nobody waits for it any more. :asks-first True says that the body does nothing
-  before it asks a person, so that it may begin again after an answer that came later."
+  Only these options exist: :parameters :guard :changes :body, and OPTIONS of tools/registry/define.py. In
+  :guard, :changes and :body the parameters are bound by name, and so are `call` and `ctx`. A guard returns
+  True, False, (deny \"why\") or (ask \"why\"). :changes computes the changes of a call, to show to the person
+  who is asked: it only reads, and returns [[path old-text new-text] …], with None for a missing file. With
+  :ends-turn True a call that is ok ends the run, and its message is the reply. With :no-background True a
+  call on another machine is stopped when its caller no longer waits. :asks-first True says that the body does
+  nothing before it asks a person, so that it can begin again after a later answer."
   (import quoth.tools.registry.expand [expand-tool])
   (expand-tool _hy-compiler name description options))
 
@@ -37,7 +36,7 @@ tools/registry. This file must not know what a door, a model or a loop is."
      ~form))
 
 (defmacro def-http-tool [_hy-compiler [name None] [description None] #* options]
-  "Define a tool that makes one HTTP request and returns its JSON or text.
+  "Define a tool that sends one HTTP request and returns the JSON or text of the response.
 
   ::
 

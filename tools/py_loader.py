@@ -1,6 +1,6 @@
 """Loads a user's Python file of tools, with readable errors; the twin of ``load_hy_file``.
 
-It knows nothing of tools or doors. A module of the same name elsewhere is neither used nor replaced.
+A module of the same name elsewhere is neither used nor replaced.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def load_py_file(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise UsageError(f"{path} cannot be loaded.")
     module = importlib.util.module_from_spec(spec)
-    linecache.checkcache(str(path))  # where the source of its functions is looked up
+    linecache.checkcache(str(path))  # the source of its functions is looked up there
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

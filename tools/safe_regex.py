@@ -1,7 +1,7 @@
 """Compiles untrusted regular expressions within bounds.
 
-Compilation expands counted repeats and cannot be interrupted, so its size is estimated first. This file knows
-nothing of what is matched; the caller sets a deadline for matching.
+Compilation expands counted repeats and cannot be interrupted, so its size is estimated first. The caller sets
+a deadline for matching.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from regex import Pattern
 
 MAX_PATTERN = 2000  # characters
-MAX_UNROLLED = 100_000  # items once counted repeats are written out
-_RECURSIVE = re.compile(r"(?<!\\)\(\?(?:R|\d|&|P>)")  # (?R), (?1), (?&name): a gigabyte for nothing
+MAX_UNROLLED = 100_000  # items after counted repeats are expanded
+_RECURSIVE = re.compile(r"(?<!\\)\(\?(?:R|\d|&|P>)")  # (?R), (?1), (?&name): may allocate a gigabyte
 
 _TOKEN = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{(\d+)(,?)(\d*)\}|[\s\S]")
 
 
 def compiled(pattern: str) -> Pattern[str]:
-    """Compile a regular expression. Raises ToolError saying what is wrong with it."""
+    """Compile a regular expression. Raises ToolError with its fault."""
     import regex
 
     if len(pattern) > MAX_PATTERN:
@@ -34,7 +34,7 @@ def compiled(pattern: str) -> Pattern[str]:
     try:
         return regex.compile(pattern)
     except (regex.error, RecursionError, ValueError, OverflowError) as error:
-        raise ToolError(f"{pattern} is no regular expression: {error}.") from None
+        raise ToolError(f"{pattern} is not a regular expression: {error}.") from None
 
 
 def unrolled(pattern: str) -> int:

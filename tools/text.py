@@ -1,7 +1,5 @@
 """Formats texts, numbers and times for sentences that people read. Texts on which a person decides go through
 ``visible`` instead.
-
-It knows nothing else of quoth.
 """
 
 from __future__ import annotations
@@ -59,12 +57,12 @@ def excerpt(text: str, chars: int = 40) -> str:
 
 def one_line(text: str, chars: int) -> str:
     """An untrusted text on one line: printable, without doubled blanks, and cut."""
-    line = " ".join(text[: 20 * chars].split())  # of blanks alone there may be many
+    line = " ".join(text[: 20 * chars].split())  # there may be many blanks
     return short(printable(line, instead=""), chars)
 
 
 def exact_time(seconds: float) -> str:
-    """A time in the largest unit it is a multiple of: ``3 days``, ``90 minutes``, ``1 seconds``."""
+    """A time in the largest unit of which it is a multiple: ``3 days``, ``90 minutes``, ``1 seconds``."""
     for unit in ("day", "hour", "minute"):
         if seconds >= 2 * SECONDS[unit] and seconds % SECONDS[unit] == 0:
             return f"{seconds / SECONDS[unit]:g} {unit}s"
@@ -72,7 +70,7 @@ def exact_time(seconds: float) -> str:
 
 
 def rounded_time(seconds: float) -> str:
-    """A time rounded up, so that waiting so long is enough: ``10 s``, ``12 minutes``, ``3 hours``."""
+    """A time rounded up, so that waiting for it is enough: ``10 s``, ``12 minutes``, ``3 hours``."""
     if seconds < 2 * SECONDS["minute"]:
         return f"{seconds:g} s"
     unit = "minute" if seconds < 2 * SECONDS["hour"] else "hour"
@@ -87,7 +85,7 @@ def money(dollars: float) -> str:
 
 
 def a_kind(value: object) -> str:
-    """What a value is, without the value, which may be a secret: ``an int``, ``a function``, ``None``."""
+    """The kind of a value, without the value, which may be a secret: ``an int``, ``a function``, ``None``."""
     if value is None:
         return "None"
     if isinstance(value, type):

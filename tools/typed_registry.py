@@ -1,7 +1,6 @@
 """A registry of typed tools (seed 002), for programs without an agent: ``register`` and ``dispatch``.
 
-Each tool is a function from a model to a model; ``echo`` ships. A call passes a door, as every call does.
-Knows tables and doors; it must not know models of language or loops.
+Each tool is a function from a model to a model; ``echo`` ships. A call passes a door, like every call.
 """
 
 from __future__ import annotations
@@ -36,19 +35,19 @@ import_module("quoth.tools.builtin")
 
 
 class EchoToolInput(StrictModel):
-    """What ``echo`` takes."""
+    """The input of ``echo``."""
 
     text: str = Field(description="What to return")
 
 
 class EchoToolOutput(StrictModel):
-    """What ``echo`` gives: the same text."""
+    """The output of ``echo``: the same text."""
 
     text: str
 
 
 class Registry:
-    """Typed tools by name, in a table of its own."""
+    """Typed tools by name, in a separate table."""
 
     def __init__(self, table: ToolTable | None = None) -> None:
         self._table = ToolTable() if table is None else table
@@ -61,7 +60,7 @@ class Registry:
     def register(
         self, name: str, input_schema: type[BaseModel], **options: Unpack[ModelSettings]
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-        """A decorator that adds a function of one ``input_schema`` as a tool; the function stays as it was.
+        """A decorator that adds a function of one ``input_schema`` as a tool; the function stays unchanged.
         Raises a ValueError for a name that is taken."""
         decorate = register_tool(name, input_schema, **options)
 
@@ -77,10 +76,10 @@ class Registry:
         raw_input: Mapping[str, Any] | BaseModel,
         context: ToolContext | None = None,
     ) -> Any:
-        """The value of a call, by the tool's name or function: what the function returned, if it declares a
-        type, else plain data. Raises UnknownToolError; pydantic's ValidationError where the tool has an input
-        model, InvalidCallError where it has none; and ToolError for any other call that is not ok. A
-        ``context`` with a door of its own, such as ``quoth.testing.tool_context()``, takes the call through
+        """The value of a call, by the tool's name or function: the function's return value, if it declares
+        a type, otherwise plain data. Raises UnknownToolError; pydantic's ValidationError if the tool has an
+        input model, InvalidCallError if it has none; and ToolError for any other call that is not ok. A
+        ``context`` with its own door, such as ``quoth.testing.tool_context()``, takes the call through
         that."""
         tool = self.table.get(name if isinstance(name, str) else tool_of(name).name)
         is_echo = tool.name == "echo" and tool.ships

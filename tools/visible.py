@@ -1,8 +1,8 @@
 """Makes deceptive texts visible: characters that are invisible, reorder text, or look like others are
 escaped.
 
-It knows Unicode, and nothing of what a text is about. Everything shown to a person for a decision goes
-through here. It changes only what is displayed, never what is done.
+Every text that is shown to a person for a decision goes through here. Only the displayed text changes, never
+the call.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 from quoth.tools.text import escape, listed
 
-# Controls, formats, private, unassigned and halves; separators but the plain space; what a font leaves out; a
-# blank that counts as a picture; marks that stand on no letter, and more of them than any script has.
+# Controls, formats, private and unassigned characters, surrogates; separators except the plain space;
+# characters without a glyph; a blank that counts as a symbol; marks without a letter, or too many on one.
 _UNSEEN = (
     r"[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800--[\x20]]"
     r"|(?<![\p{L}\p{M}\p{N}])\p{M}|(?<=\p{M}{4})\p{M}"
@@ -63,7 +63,7 @@ def _escape(char: str) -> str:
 
 @lru_cache(1)
 def _patterns() -> tuple[Any, Any, dict[str, Any]]:
-    import regex  # here: most texts are plain, and importing it takes longer than to look at them
+    import regex  # here: most texts are plain, and the import takes longer than checking them
 
     scripts = {name: regex.compile(rf"\p{{Script={name}}}") for name in SCRIPTS}
     return regex.compile(_UNSEEN, regex.V1), regex.compile(_WORD, regex.DOTALL), scripts

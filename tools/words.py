@@ -1,7 +1,4 @@
-"""The words of a text, as searches compare them.
-
-It knows nothing else of quoth.
-"""
+"""The words of a text, as searches compare them."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import Final
 WORD: Final = re.compile(r"[^\W_]+")
 _ENDING = re.compile(r"(?<=..)(?:ing|ed|es|s|e)$")
 
-# English words that say nothing of what is meant. They are dropped from queries only: they stay in an index.
+# English words without meaning for a search. They are dropped only from queries: they stay in an index.
 # Measured by tests/bench/memory.py.
 _STOP: Final = """
     a about after am an and are as at be been before by can could did do does for from had has have he her his

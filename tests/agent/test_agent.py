@@ -226,7 +226,7 @@ def test_the_same_tool_given_twice_is_once_and_another_of_its_name_is_refused(tm
         ({"limits": 5}, "limits are RunLimits(steps=10, …), not 5."),
         ({"model": 5}, "model is a spec, a Backend or ModelOptions(…), not 5."),
         ({"tools": 5}, "tools are files of tools, functions or a ToolTable, not 5."),
-        ({"tools": ["x.txt"]}, "x.txt is no tool file; tools are written in files that end in .hy or .py."),
+        ({"tools": ["x.txt"]}, "x.txt is not a tool file: its name must end in .hy or .py."),
         ({"tools": ["none.hy"]}, f"{THERE_IS_NO_FILE} none.hy."),
         ({"tools": [42]}, "42 is not a tool; tools are .hy and .py files, functions and methods."),
         ({"consent": "no"}, "consent is \"yes\", None or an object with a method request, not 'no'."),

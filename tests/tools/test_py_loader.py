@@ -112,7 +112,7 @@ def test_a_file_beside_it_is_not_imported_and_that_is_told(tmp_path: Path) -> No
     for name, load_it in {"my.py": lambda path: load_tools([path]), "my.hy": load}.items():
         said = complaint(UsageError, lambda load_it=load_it, name=name: load_it(tmp_path / name))  # type: ignore[misc]
         assert "ModuleNotFoundError: No module named 'helper'" in said
-        last = f"The folder of the file is not searched; to have that, say PYTHONPATH={tmp_path} quoth …"
+        last = f"The folder of the file is not searched; to search it: PYTHONPATH={tmp_path} quoth …"
         assert said.splitlines()[-1] == last
 
 

@@ -1,27 +1,27 @@
 """The permission broker: asks a person, stores requests and decisions, and uses each decision once.
 
-It knows the store, forms and scopes; it must not know terminals, models or the loop. No tool can reach it:
-the store lies outside every workspace, and what a model says about permission is an ordinary argument.
+No tool can reach it: the store is outside every workspace, and a model's text about permission is an ordinary
+argument.
 
 A request is bound to the SHA-256 of the canonical form, the version of the tool and the session, and to its
 user; if one of them differs, it is another request. It stays open for PENDING_SECONDS. A person decides one
 of:
 
-- once: this call may be made one time, within APPROVAL_SECONDS of the decision;
-- duration: this very call may be made any number of times in its session, until the time is over;
+- once: this call may run one time, within APPROVAL_SECONDS of the decision;
+- duration: this very call may run any number of times in its session, until the time is over;
 - scope: every call of its session, and of this version of the tool, that an allow rule covers, until the time
   is over. It answers questions only: what a rule, a guard or a gate denies stays denied;
 - edit: not this call, but the same tool with other arguments, which passes the whole door;
 - deny: the reason becomes the result of the call;
-- answer: words, to a question that the body of a call asks. They allow nothing, and stay with the call that
+- answer: words, to a question that the body of a call asks. They allow nothing, and belong to the call that
   has used them.
 
 An approval is marked as used, and synced, before the body begins; if the process is killed after that, it
 stays used. Only a call that is pending again, for a decision that its body needs, keeps it for its own
 resumption. A plan, the calls that a dry run found in a program, is approved as a whole: for one run of
 exactly that program, and for the calls that the plan names (tools/consent/plan_approvals.py). The true form
-is stored only while the request is open, and an edited form until its call is made; declared secrets are
-never shown.
+is stored only while the request is open, and an edited form until its call runs; declared secrets are never
+shown.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ from quoth.tools.text import one_line
 if TYPE_CHECKING:
     from quoth.tools.call.question import Question
 
-ELSEWHERE_SECONDS = 0.5  # so often it is looked whether a question was answered elsewhere
+ELSEWHERE_SECONDS = 0.5  # interval of checks whether a question was answered elsewhere
 DIFFERS = "its change differs from the one that was approved"
-EDITED_SECONDS = 60.0  # the edited call is made at once; its approval is for nothing else
+EDITED_SECONDS = 60.0  # the edited call runs at once; its approval is for nothing else
 
 _ELSEWHERE: Final = object()
 
@@ -78,9 +78,9 @@ _ELSEWHERE: Final = object()
 class Broker(Decisions):
     """The door's Consent, stored for one workspace, or in ``rows`` that several machines share.
 
-    ``person`` is asked at once. Without one, a call is pending until somebody has decided and it is made
-    again. ``clock`` gives seconds since 1970; ``channel`` is where the users of these calls are met;
-    ``asked`` is told the id of each request before a person is asked.
+    ``person`` is asked at once. Without one, a call is pending until a person has decided and the call is
+    repeated. ``clock`` returns seconds since 1970; ``channel`` is the place where the users of these calls
+    are reached; ``asked`` is called with the id of each request before a person is asked.
     """
 
     def __init__(
@@ -99,17 +99,17 @@ class Broker(Decisions):
         super().__init__(store, table, workspace, audit=audit, clock=clock, channel=channel, rows=rows)
         self._person = person
         self._asked = asked
-        self._asking: set[str] = set()  # the requests a person is being asked about just now
+        self._asking: set[str] = set()  # requests that a person is now being asked about
         self._opening = threading.Lock()
-        self._settled: set[str] = set()  # the calls that have used a decision
-        self._stale: set[str] = set()  # the calls whose approval was for another change
-        self._bound: dict[str, dict[str, str]] = {}  # by call: what its approval is bound to
-        self._looked: dict[str, tuple[Changes | None, Files]] = {}  # by call: what the person was shown last
+        self._settled: set[str] = set()  # calls that have used a decision
+        self._stale: set[str] = set()  # calls whose approval was for another change
+        self._bound: dict[str, dict[str, str]] = {}  # by call: the file digests of its approval
+        self._looked: dict[str, tuple[Changes | None, Files]] = {}  # by call: the changes shown last
         self._tell("show_changes_by", self._shown)
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
-        """The existing decision on this very call, else the person's answer, else an ask with the request
-        id."""
+        """The existing decision on this very call, otherwise the person's answer, otherwise an ask with the
+        request id."""
         digest, fact = self._digest(tool, call), asks_fact(reason)
         settled = self._settle(tool, call, digest, fact=fact) or (None if fact else self._planned(tool, call))
         if settled is not None:
@@ -124,7 +124,7 @@ class Broker(Decisions):
             if not fact:
                 self._close(call, digest)
                 return _verdict(await person.request(tool, call, reason))
-            person = None  # who says yes to all does not know what has happened
+            person = None  # an automatic yes cannot answer a question of fact
         opened = self._open(tool, call, digest, reason, asking=person is not None)
         told = self._told(tool, call, reason)
         waiting = _waiting(told, opened)
@@ -144,13 +144,13 @@ class Broker(Decisions):
         except UsageError as error:
             if (settled := self._settle(tool, call, digest, fact=fact)) is not None:  # elsewhere meanwhile
                 return settled
-            if any(one.id == opened for one in self.requests()):  # a rule or an edit that does not fit
+            if any(one.id == opened for one in self.requests()):  # an invalid rule or edit
                 return replace(waiting, reason=f"{waiting.reason}. {error}")
             return deny(str(error))
         return self._settle(tool, call, digest, opened, fact=fact) or waiting
 
     async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> PersonAnswer | Verdict:
-        """The answer that this very call was given before, else what the person says now, else an ask with
+        """The earlier answer to this very call, otherwise the person's present answer, otherwise an ask with
         the request id. Only a person's own words become an answer: no rule, grant or ``--yes`` does."""
         digest = self._digest(tool, call)
         if (known := self._answered(call, digest)) is not None:
@@ -176,7 +176,7 @@ class Broker(Decisions):
         return self._answered(call, digest, opened) or waiting
 
     def _close(self, call: Call, digest: str) -> None:
-        """End an open request for this very call, which nobody is asked about any more."""
+        """End an open request for this very call, unless a person is being asked about it."""
 
         def opened(rows: Rows) -> list[RequestRow]:
             found = rows.where(digest=digest, state="pending")
@@ -190,8 +190,8 @@ class Broker(Decisions):
             self._rows.change(call.session, call.user, act)
 
     def _shown(self, tool: CognitiveTool, call: Call) -> Changes | None:
-        """What a call would change, for the person who is asked about it now. Where that reads as before, the
-        person is not shown it again, so the approval is for what the files held then."""
+        """The changes of a call, for the person who is asked about it now. If they are the same as before,
+        they are not shown again, and the approval is for the earlier content of the files."""
         now = look(tool, call, self._workspace)
         if call.id not in self._looked or self._looked[call.id][0] != now[0]:
             self._looked[call.id] = now
@@ -201,8 +201,8 @@ class Broker(Decisions):
         return self._bound.pop(call.id, {})
 
     def wrote(self, call: Call, path: str, digest: str) -> None:
-        """Note what a call leaves in a program whose plan is approved, so that a call of the plan may change
-        it again."""
+        """Note the content that a call of an approved plan leaves in a file, so that a later call of the plan
+        may change it again."""
         if call.program_run and plans.of_run(self._rows.look(call.session, call.user), call):
             self._rows.change(call.session, call.user, lambda rows: plans.left(rows, call, path, digest))
 
@@ -210,8 +210,8 @@ class Broker(Decisions):
         return Redactor(call.form, tool.params, by_looks=False).text(text)
 
     def _answered(self, call: Call, digest: str, request: str = "") -> PersonAnswer | Verdict | None:
-        """The answer that this call has used or may use; a refusal to answer as a denial. What a call has
-        used stays its own, so that the question is not asked again when the call is resumed."""
+        """The answer that this call has used or may use; a refusal to answer is a denial. A used answer
+        belongs to its call, so that the question is not asked again when the call is resumed."""
         name = call.key or call.id
 
         def act(rows: Rows) -> PersonAnswer | Verdict | None:
@@ -240,25 +240,25 @@ class Broker(Decisions):
 
     @contextlib.contextmanager
     def _put(self, call: Call, request: str) -> Iterator[None]:
-        """While a person is asked. Where the person's side fails, the request is over: nobody can see that
-        it still waits, and the same call asks anew."""
+        """A context while a person is asked. If asking fails, the request ends, because no person sees it,
+        and the same call asks again."""
         try:
             yield
         except Exception:
             self._looked.pop(call.id, None)
-            with contextlib.suppress(Exception):  # the failure itself is what counts
+            with contextlib.suppress(Exception):  # only the failure itself counts
                 self._rows.change(call.session, call.user, lambda rows: _expire(rows, request))
             raise
         finally:
             self._asking.discard(request)
 
     async def _wait(self, asked: Awaitable[Any], call: Call, request: str) -> Any:
-        """What the person says; _ELSEWHERE when the request was decided by somebody else meanwhile, and then
-        the question is taken back."""
+        """The person's answer; _ELSEWHERE if the request was decided elsewhere meanwhile: then the question
+        is withdrawn."""
         asking = asyncio.ensure_future(asked)
         try:
             while not (await asyncio.wait({asking}, timeout=ELSEWHERE_SECONDS))[0]:
-                with contextlib.suppress(QuothError):  # one that cannot be looked up is still asked
+                with contextlib.suppress(QuothError):  # a request that cannot be looked up is still asked
                     if (found := self.find(request)).state != "pending":
                         self._tell("withdraw", call, f"{found.outcome}{found.why and ': '}{found.why}")
                         return _ELSEWHERE
@@ -267,12 +267,12 @@ class Broker(Decisions):
                 asking.cancel()
                 await asyncio.wait({asking})
                 if not asking.cancelled():
-                    asking.exception()  # it was taken back; how it ended does not count
+                    asking.exception()  # it was withdrawn; its outcome does not count
         return asking.result()
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
-        """Reserve the decisions that ``call`` has used for its resumption: it, or ``instead``, the call
-        made in its place, is pending on another decision."""
+        """Reserve the decisions that ``call`` has used for its resumption: it, or the call ``instead`` that
+        replaced it, is pending on another decision."""
 
         def act(rows: Rows) -> None:
             decision, edited = ("once", "") if instead is None else ("edit", canonical(instead))
@@ -283,8 +283,8 @@ class Broker(Decisions):
         self._rows.change(call.session, call.user, act)
 
     def asked_inside(self, tool: CognitiveTool, call: Call) -> list[Pending]:
-        """What the body of this very call asked before: the permissions that are open, or decided and not
-        used, and the questions that are open. They are asked before it begins once more."""
+        """The earlier requests of this very call's body: permissions that are open, or decided and unused,
+        and open questions. They are asked before the body begins again."""
         rows = self._rows.look(call.session, call.user)
         found = [
             row
@@ -312,13 +312,13 @@ class Broker(Decisions):
         return asked
 
     def begins(self, tool: CognitiveTool, call: Call) -> None:
-        """A program starts: an approval of its plan is bound to this run from now on."""
+        """A program starts: from now on an approval of its plan is bound to this run."""
         program = plans.program_of(call)
         if program and self._rows.look(call.session, call.user).where(program=program, state="decided"):
             self._rows.change(call.session, call.user, lambda rows: plans.claim(rows, tool, call))
 
     def _planned(self, tool: CognitiveTool, call: Call) -> Verdict | None:
-        """Allow a call that belongs to the approved plan of the program that makes it."""
+        """Allow a call that belongs to the approved plan of its program."""
         if not call.program_run:
             return None
         leads = self._leads(tool, call)
@@ -332,7 +332,7 @@ class Broker(Decisions):
         return Verdict("allow", f"approved with its plan by {_who(found[1])} (request {found[0]})")
 
     def superseded_calls(self, call: Call) -> list[str]:
-        """The ids of earlier calls whose decisions ``call`` has used: they need not be resumed any more."""
+        """The ids of earlier calls whose decisions ``call`` has used: they need not be resumed."""
         if call.id not in self._settled:
             return []
         rows = self._rows.look(call.session, call.user)
@@ -361,10 +361,9 @@ class Broker(Decisions):
     def _settle(
         self, tool: CognitiveTool, call: Call, digest: str, request: str = "", *, fact: bool = False
     ) -> Verdict | EditedCall | None:
-        """Use up a decision on this call, or find a grant that covers it. It is one transaction, so that
-        only one of two concurrent calls gets the decision. A decision that is reserved for a call is used
-        by that call alone. Of what has happened (a ``fact``) only a decision tells on a request that asked
-        that."""
+        """Use up a decision on this call, or find a grant that covers it. It is one transaction, so only one
+        of two concurrent calls gets the decision. A decision that is reserved for a call is used only by that
+        call. A question of ``fact`` is answered only by a decision on a request that asked it."""
 
         def usable(rows: Rows) -> list[RequestRow]:
             return [
@@ -377,7 +376,7 @@ class Broker(Decisions):
                 and (not fact or asks_fact(row.reason))
             ]
 
-        now: Files = {}  # found before the store is locked
+        now: Files = {}  # computed before the store is locked
         if any(row.files for row in usable(self._rows.look(call.session, call.user))):
             now = look(tool, call, self._workspace)[1]
 
@@ -407,7 +406,7 @@ class Broker(Decisions):
             self._settled.add(call.id)
             return settled
         for row in settled:
-            # A scope answers for a quotation, and what is asked each time, only if given for that very call.
+            # A scope covers a quotation, and each-time questions, only if it was granted for that very call.
             rule = row.granted or ""
             if (
                 row.digest == digest
@@ -419,7 +418,7 @@ class Broker(Decisions):
         return None
 
     def _used(self, rows: Rows, tool: CognitiveTool, call: Call, row: RequestRow) -> Verdict | EditedCall:
-        """The verdict, or edited call, that results from a decision that was just used."""
+        """The verdict, or edited call, that results from a decision just used."""
         if row.decision == "deny":
             return deny(f"the person said: {row.why}" if row.why else "the person said no")
         if row.decision == "edit":
@@ -434,12 +433,12 @@ class Broker(Decisions):
     def _covered(self, rule: str, tool: CognitiveTool, call: Call, touches: str) -> bool:
         try:
             return covers(read_scope(rule, tool), tool, call, self._workspace, json.loads(touches))
-        except UsageError:  # the tool has changed, and the rule is about an argument it has no more
+        except UsageError:  # the tool has changed, and no longer has an argument of the rule
             return False
 
     def _open(self, tool: CognitiveTool, call: Call, digest: str, reason: str, *, asking: bool) -> str:
-        """The id of an open request for this call, an existing or a new one. While a person is being
-        asked, the request belongs to the call that asked; an identical call gets its own."""
+        """The id of an open request for this call, existing or new. While a person is being asked, the
+        request belongs to the call that asked; an identical call gets its own."""
 
         def act(rows: Rows) -> str:
             found = [
@@ -457,7 +456,7 @@ class Broker(Decisions):
 
         origins = call.origins()  # before the store is locked
         files = "" if reason == QUESTION else to_text(look(tool, call, self._workspace)[1])
-        with self._opening:  # of two equal questions at once, each asks about a request of its own
+        with self._opening:  # two equal concurrent questions have separate requests
             opened = self._rows.change(call.session, call.user, act)
             if asking:
                 self._asking.add(opened)
@@ -465,7 +464,7 @@ class Broker(Decisions):
 
 
 def _waiting(told: str, request: str) -> Verdict:
-    """The verdict on a call whose request is open: its id is in the reason, and by itself."""
+    """The verdict on a call whose request is open; its id is in the reason, and in ``request``."""
     return replace(ask(f"{told} (request {request})"), request=request)
 
 

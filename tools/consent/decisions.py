@@ -1,7 +1,4 @@
-"""The decisions of people: what may be decided on a request, and how a decision is checked and recorded.
-
-It knows requests and the language of scopes; it must not know the door, or how a person is asked.
-"""
+"""The decisions of people: the possible decisions on a request, and how they are checked and recorded."""
 
 from __future__ import annotations
 
@@ -43,12 +40,11 @@ APPROVAL_SECONDS = 86400.0
 DURATION_SECONDS = 3600.0
 SCOPE_SECONDS = 8 * 3600.0
 LONGEST_SECONDS = 30 * 86400.0
-ENOUGH = 3  # equal approvals after which a rule is offered
+ENOUGH = 3  # equal approvals before a rule is offered
 
 
 class Proposal(NamedTuple):
-    """A call that waits for a decision, for display: its tool, what shows it without its secrets, and what it
-    would change."""
+    """A call that waits for a decision, for display: its tool, its redactor, and its changes."""
 
     tool: CognitiveTool
     hide: Redactor
@@ -56,16 +52,16 @@ class Proposal(NamedTuple):
 
 
 class ChangeDiffersError(UsageError):
-    """What a call would change is not what the person was shown who approves it."""
+    """The changes of a call differ from the changes that the approving person was shown."""
 
 
 class Decisions(RequestStore):
     """The part of the broker that hosts and commands use to list, preview and decide requests."""
 
     def ask_for_plan(self, call: Call, plan: Mapping[str, Any], *, bound: bool = False) -> str:
-        """Open a request to approve ``plan``, the result of the dry run ``call``, as a whole, and return
-        its id. Only the host calls this. When ``bound``, an approval is for the run that ``call`` is; else
-        for the program's next run."""
+        """Open a request to approve ``plan``, the result of the dry run ``call``, as a whole, and return its
+        id. Only the host calls this. With ``bound``, an approval is for the run ``call``; otherwise for the
+        program's next run."""
         tool, text = self._table.get(call.tool), str(call.form.args["form"])
         shapes = [self._with_files(shape) for shape in plan["shapes"]]
         asks = replace(call, form=plans.request_form(tool, text, plan))
@@ -76,7 +72,7 @@ class Decisions(RequestStore):
         shown = canonical(replace(asks.form, args={**asks.form.args, "form": hide.form.args["form"]}))
         number = len(plan["shapes"])
         origins = call.origins()  # before the store is locked
-        reason = f"it is the plan of a program, with {count(number, 'call')} that would be asked"
+        reason = f"it is the plan of a program, with {count(number, 'call')} that need approval"
         run_of = call.key or call.id if bound else ""
 
         def act(rows: Rows) -> str:
@@ -91,8 +87,8 @@ class Decisions(RequestStore):
         return self._rows.change(call.session, call.user, act)
 
     def _with_files(self, shape: Mapping[str, Any]) -> dict[str, Any]:
-        """A call of a plan with what the files hold that it names: as the dry run has found them, or as the
-        plan says that they were shown."""
+        """A call of a plan with the contents of its files: as the dry run found them, or as the plan says
+        they were shown."""
         if shape["tool"] not in self._table:
             return dict(shape)
         args = {name: pattern["is"] for name, pattern in shape["args"].items() if "is" in pattern}
@@ -101,7 +97,7 @@ class Decisions(RequestStore):
         return {**shape, "files": {path: known.get(path, digest) for path, digest in found.items()}}
 
     def left_by(self, call: Call) -> dict[str, str]:
-        """What the calls of a program whose plan was approved have left in the files that they changed."""
+        """The digests that calls of an approved plan have left, by file."""
         rows = self._rows.look(call.session, call.user)
         found = [row for row in rows.where(used_by=call.key or call.id, state="used") if row.program]
         return {path: digest for row in found for path, digest in json.loads(row.files or "{}").items()}
@@ -112,12 +108,12 @@ class Decisions(RequestStore):
         return row.plan if row else ""
 
     def changes_of(self, tool: CognitiveTool, call: Call) -> Changes | None:
-        """What a call would change, as the files are now; None where its tool does not tell."""
+        """The changes of a call to the present files; None if its tool has no ``:changes``."""
         return changes_of(tool, call, self._workspace)
 
     def proposal(self, request: str, *, shown: bool = True) -> Proposal | None:
-        """The call of an open request with what it would change; None where its tool does not tell. Where
-        that is ``shown`` to a person, an approval is for that from now on. Raises UsageError."""
+        """The call of an open request with its changes; None if its tool has no ``:changes``. If they are
+        ``shown`` to a person, from now on an approval is for these changes. Raises UsageError."""
         row = self._find(request)
         if row.state != "pending" or row.expires <= self._rows.now() or row.tool not in self._table:
             return None
@@ -142,7 +138,7 @@ class Decisions(RequestStore):
             rows.put(replace(row, files=files))
 
     def differs(self, request: str, shown: Files | None = None) -> bool:
-        """Whether what an open request would change is another thing now than was ``shown`` last."""
+        """Whether the present changes of an open request differ from the changes ``shown`` last."""
         row = self._find(request)
         if row.state != "pending" or row.tool not in self._table or (shown is None and not row.files):
             return False
@@ -154,18 +150,18 @@ class Decisions(RequestStore):
         return not fits(then, look(self._table.get(asked.tool), call, self._workspace)[1])
 
     def is_planned(self, call: Call, text: str) -> bool:
-        """Whether a plan of the program ``text`` is approved for this very run of it, ``call``."""
+        """Whether a plan of the program ``text`` is approved for this very run, ``call``."""
         from quoth.tools.program.compiler import program_digest  # here: most calls are in no program
 
         return plans.is_approved(self._rows.look(call.session, call.user), program_digest(text), call)
 
     def preview(self, request: str, decision: Decision) -> Decision:
-        """The decision with its defaults filled in, to show before it is made. Raises UsageError where
-        ``decide`` would."""
+        """The decision with its defaults, to show before it is recorded. Raises UsageError like
+        ``decide``."""
         asked, form = self._require_open(request)
         if decision.kind not in get_args(Kind):
             kinds = [kind for kind in get_args(Kind) if kind != "answer"]
-            raise UsageError(f"A decision is {', '.join(kinds)}; not {decision.kind}.")
+            raise UsageError(f"A decision must be {', '.join(kinds)}; not {decision.kind}.")
         if decision.seconds is not None and not 0 < decision.seconds <= LONGEST_SECONDS:
             raise UsageError(
                 f"A grant lasts at most {LONGEST_SECONDS / 86400:g} days, and longer than no time."
@@ -174,22 +170,22 @@ class Decisions(RequestStore):
             return _fitting(asked, decision)
         if decision.kind in ("duration", "scope") and asks_fact(asked.reason):
             raise UsageError(
-                f"Request {asked.id} asks about what has happened, and is decided once:"
+                f"Request {asked.id} is about a past fact, and is decided once:"
                 f" quoth approve {asked.id}, or: quoth deny {asked.id} --why TEXT"
             )
         if decision.kind == "deny" or decision.kind == "once":
             return decision
         if plans.PLAN in form.args:
-            raise UsageError("A plan is approved as it is, for one run of its program; or denied.")
+            raise UsageError("A plan can only be approved unchanged, for one run of its program, or denied.")
         if decision.kind == "duration":
             return replace(decision, seconds=decision.seconds or DURATION_SECONDS)
         tool = self._tool(asked)
         if decision.kind == "edit":
             if decision.form is None:
-                raise UsageError("An edit needs the call to make instead.")
+                raise UsageError("An edit needs the new call.")
             if decision.form.tool != tool.name:
                 raise UsageError(
-                    f"An edited call keeps its tool, {tool.name}; this is one of {decision.form.tool}."
+                    f"An edited call keeps its tool, {tool.name}; this calls {decision.form.tool}."
                 )
             try:
                 return replace(decision, form=bound_form(tool, decision.form, self._workspace))
@@ -197,19 +193,19 @@ class Decisions(RequestStore):
                 raise UsageError(f"{error} It is called as {tool.signature()}.") from None
         if PERMISSION in form.args:
             raise UsageError(
-                f"{asked.form} is what {tool.name} itself asks for; no scope covers that. Approve it once or"
-                " for a while."
+                f"{tool.name} itself requests {asked.form}; no scope covers that. Approve it once or for a"
+                " while."
             )
         rule = read_scope(decision.rule or suggested(tool, form), tool)
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
         if not covers(rule, tool, call, self._workspace):
-            raise UsageError(f"{rule.text} does not cover the call that was asked for, {asked.form}.")
+            raise UsageError(f"{rule.text} does not cover the requested call, {asked.form}.")
         return replace(decision, rule=rule.text, seconds=decision.seconds or SCOPE_SECONDS)
 
     def decide(self, request: str, decision: Decision, shown: Files | None = None) -> Request:
-        """Record a decision. ``shown`` is what the person was shown of the files just now. Raises UsageError,
-        without any change, for a request that is not open, or a scope or edit that does not fit it; and
-        ChangeDiffersError where a call is approved that would make another change than was shown."""
+        """Record a decision. ``shown`` are the file contents that the person was just shown. Raises
+        UsageError, without any change, for a request that is not open, or a scope or edit that does not match
+        it; raises ChangeDiffersError for an approval of a call whose changes differ from the shown ones."""
         filled = self.preview(request, decision)
         if filled.kind == "once" and self.differs(request, shown):
             raise ChangeDiffersError(
@@ -256,7 +252,7 @@ class Decisions(RequestStore):
             rows.put(done)
             return done
 
-        # Neither the decision nor its row in the audit is there without the other.
+        # The decision and its audit row are written together.
         with self._store().transaction() if isinstance(self._audit, StoreAudit) else contextlib.nullcontext():
             return self._rows.change(asked.session, asked.user, act).request
 
@@ -276,7 +272,7 @@ class Decisions(RequestStore):
             raise UsageError(self._closed(asked))
         try:
             return asked, from_model(read_one(row.form))
-        except (ReadError, InvalidCallError) as error:  # numbers of thousands of digits and the like
+        except (ReadError, InvalidCallError) as error:  # for example numbers of thousands of digits
             raise UsageError(f"The call of request {asked.id} cannot be read back: {error}") from None
 
     def _closed(self, asked: Request) -> str:
@@ -289,7 +285,7 @@ class Decisions(RequestStore):
     def _tool(self, asked: Request) -> CognitiveTool:
         if asked.tool not in self._table:
             raise UsageError(
-                f"There is no tool {asked.tool} here to check that with; give its file: --tools FILE"
+                f"The tool {asked.tool} is not loaded, so this cannot be checked; give its file: --tools FILE"
             )
         return self._table.get(asked.tool)
 
@@ -303,7 +299,7 @@ class Decisions(RequestStore):
             or {"edit": "edited", "deny": "denied", "answer": "answered"}[decision.kind]
         )
         shown = asked.form
-        if plans.PLAN not in form.args:  # a secret may stand in another argument, too
+        if plans.PLAN not in form.args:  # another argument may also contain a secret
             hide = Redactor(form, params)
             shown = hide.text(asked.form) if hide.found else shown
         consent = f"{said} by {_who(decision.by)} (request {asked.id})"
@@ -313,8 +309,8 @@ class Decisions(RequestStore):
 
 
 def _fitting(asked: Request, decision: Decision) -> Decision:
-    """An answer, or a refusal to answer, with the choice that it means. Raises UsageError where a question is
-    to be approved, or an approval answered."""
+    """An answer, or a refusal to answer, with the choice that it means. Raises UsageError if a question would
+    be approved, or a request for approval answered."""
     id = asked.id
     if asked.question is None:
         raise UsageError(
@@ -331,7 +327,8 @@ def _fitting(asked: Request, decision: Decision) -> Decision:
 
 
 def _params(asked: Request, form: CallForm) -> list[Param]:
-    """The parameters of a call whose tool is unknown; those that were not shown are taken as secret."""
+    """The parameters of a call whose tool is unknown; parameters that were not shown are treated as
+    secret."""
     with contextlib.suppress(ReadError, InvalidCallError):
         shown = from_model(read_one(asked.form)).args
         return [Param(name, secret=shown.get(name) == SECRET != value) for name, value in form.args.items()]

@@ -1,10 +1,9 @@
 """Approved plans: stored with their request, claimed by one run of their program, used call by call.
 
-It knows rows of requests and patterns of arguments; it must not know dry runs, sandboxes or people. A plan
-belongs to one exact program text, one session and one user. One run of the program claims the approval,
-unless the request was bound to a known run. In that run a call that needs approval is allowed if it matches a
-call pattern of the plan, with the same version of its tool, as often as the plan says. Any other call asks as
-usual.
+A plan belongs to one exact program text, one session and one user. One run of the program claims the
+approval, unless the request was bound to a known run. In that run a call that needs approval is allowed if it
+matches a call pattern of the plan, with the same version of its tool, as often as the plan says. Any other
+call asks as usual.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def program_of(call: Call) -> str | None:
     text, dry = call.form.args.get("form"), call.form.args.get("dry-run", False)
     if text is None or dry is not False or call.parent is not None:
         return None
-    from quoth.tools.program.compiler import program_digest  # here: most calls are of no program
+    from quoth.tools.program.compiler import program_digest  # here: most calls are outside programs
 
     return program_digest(str(text))
 
@@ -52,7 +51,7 @@ def claim(rows: Rows, tool: CognitiveTool, call: Call) -> None:
 
 
 def is_approved(rows: Rows, program: str, call: Call) -> bool:
-    """Whether a plan of this program is approved for this very run of it."""
+    """Whether a plan of this program is approved for this very run."""
     found = rows.where(program=program, decision="once", used_by=call.key or call.id)
     return any(row.expires > rows.now for row in found)
 
@@ -60,10 +59,9 @@ def is_approved(rows: Rows, program: str, call: Call) -> bool:
 def covering(
     rows: Rows, tool: CognitiveTool, call: Call, leads: Mapping[str, str], files: Mapping[str, str]
 ) -> tuple[str, str] | None:
-    """The id and decider of the request whose plan allows this call of the claiming run, or None; it
-    counts the call. ``leads`` are the current targets of the call's links, where the form does not name
-    them; ``files`` what the files hold that it would change: what they held at the dry run, or what an
-    earlier call of the plan has left."""
+    """The id and decider of the request whose plan allows this call of the claiming run, or None; it counts
+    the call. ``leads`` are the current targets of the call's links, if the form does not name them; ``files``
+    are the digests of the files it would change: from the dry run, or from an earlier call of the plan."""
     for row in of_run(rows, call):
         if row.expires <= rows.now:
             continue
@@ -77,7 +75,7 @@ def covering(
                 for path, digest in shape.get("files", {}).items()
             )
         ]
-        # The narrowest first, so that a call that is named does not use up one that may be anything.
+        # The narrowest pattern first, so that an exact call does not use up a more general pattern.
         for shape in sorted(fitting, key=lambda shape: json.dumps(shape["args"]).count('"any"')):
             if shape["times"] is None or shape["times"] > 0:
                 if shape["times"] is not None:
@@ -88,13 +86,13 @@ def covering(
 
 
 def left(rows: Rows, call: Call, path: str, digest: str) -> None:
-    """Note what a file holds once a call of a program whose plan is approved has changed it."""
+    """Note the digest of a file after a call of an approved plan has changed it."""
     for row in of_run(rows, call):
         rows.put(replace(row, files=json.dumps({**json.loads(row.files or "{}"), path: digest})))
 
 
 def of_run(rows: Rows, call: Call) -> list[RequestRow]:
-    """The requests whose approved plans the run of a program has claimed that makes this call."""
+    """The requests whose approved plans were claimed by the program run of this call."""
     return [row for row in rows.where(used_by=call.program_run, state="used") if row.program]
 
 

@@ -1,7 +1,4 @@
-"""Requests, decisions, and the interface of the person who decides, as data.
-
-It knows no store; the broker stores them.
-"""
+"""Requests, decisions, and the interface of the person who decides, as data. The broker stores them."""
 
 from __future__ import annotations
 
@@ -36,9 +33,9 @@ OUTCOMES: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Decision:
-    """A person's decision on a request. ``by`` is the person; ``seconds`` is how long it holds (None: the
+    """A person's decision on a request. ``by`` is the person; ``seconds`` is its duration (None: the
     default); ``rule`` is a scope's rule (empty: the suggested one); ``form`` is the edited call; ``answer``
-    is what the person says to a question, which allows nothing."""
+    is the person's answer to a question, which allows nothing."""
 
     kind: Kind = "once"
     by: str = ""
@@ -50,13 +47,13 @@ class Decision:
 
 
 class Person(Protocol):
-    """Somebody to ask at once. The answer is a Decision, a Verdict (allow means once), or None for not now.
+    """A person who is asked at once. The answer is a Decision, a Verdict (allow means once), or None for not
+    now.
 
-    If ``human`` is False, no requests are stored and no rules suggested. One that has a method ``answer`` is
-    asked in words what a call asks; it gets the tool, the call and the Question (tools/call/question.py), and
-    returns a text, or None for not now. One that has a method
-    ``show_changes_by`` is given a function that tells what a call would change. A question that somebody
-    answers elsewhere meanwhile is cancelled, and told to the method ``withdraw`` before, if there is one.
+    If ``human`` is False, no requests are stored and no rules suggested. Optional methods: ``answer``
+    receives the tool, the call and the Question (tools/call/question.py) of a body, and returns a text, or
+    None for not now. ``show_changes_by`` receives a function that returns the changes of a call. ``withdraw``
+    is called before a question is cancelled because it was answered elsewhere.
     """
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | Verdict | None: ...
@@ -94,18 +91,18 @@ class Request:
     decided: float | None
     decider: str
     why: str
-    channel: str = ""  # where the user was met, by the host's own mark
-    origins: tuple[ArgumentOrigin, ...] = ()  # where its arguments came from when it was asked
-    question: Question | None = None  # what is asked in words; None where an approval is wanted
+    channel: str = ""  # the host's name for the place where the user is reached
+    origins: tuple[ArgumentOrigin, ...] = ()  # the origins of its arguments when it was asked
+    question: Question | None = None  # the question in words; None for a request for approval
 
     @property
     def outcome(self) -> str:
-        """What was decided, and by whom: ``approved once by ann``."""
+        """The decision and its author: ``approved once by ann``."""
         return f"{OUTCOMES[self.decision]} by {_who(self.decider)}"
 
     @property
     def origin(self) -> dict[str, str]:
-        """Where the call came from, as the host marked it: channel, chat and user."""
+        """The source of the call, as the host marked it: channel, chat and user."""
         return {"channel": self.channel, "chat": self.session, "user": self.user}
 
     def to_json(self) -> dict[str, Any]:
@@ -120,8 +117,9 @@ class Request:
 def request_digest(
     form: CallForm, version: str, session: str, leads: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """SHA-256 of what an approval is bound to: the form, the tool's version, the session, and ``leads``,
-    the targets of paths that are known as such by their names only. Other paths are resolved in the form."""
+    """SHA-256 over everything that an approval is bound to: the form, the tool's version, the session, and
+    ``leads``, the targets of paths that are recognised only by their names. Other paths are resolved in the
+    form."""
     bound = [form.identity, version, session, *([dict(leads)] if leads else [])]
     return hashlib.sha256(json.dumps(bound).encode()).hexdigest()
 
@@ -147,7 +145,7 @@ def _decision(said: Any) -> Decision:
         return said
     if isinstance(said, Verdict) and said.kind in ("allow", "deny"):
         return Decision("once" if said.kind == "allow" else "deny", why=said.reason)
-    raise TypeError(f"{said!r} is no decision")
+    raise TypeError(f"{said!r} is not a decision")
 
 
 def _verdict(said: Any) -> Verdict | None:
@@ -158,7 +156,7 @@ def _verdict(said: Any) -> Verdict | None:
         return ALLOW
     if said is None or isinstance(said, Verdict):
         return said
-    raise TypeError(f"{said!r} is no decision")
+    raise TypeError(f"{said!r} is not a decision")
 
 
 def _who(name: str) -> str:

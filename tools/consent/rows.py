@@ -1,7 +1,7 @@
-"""The rows of requests, the operations that the broker needs of whatever keeps them, and SQLite behind these.
+"""The rows of requests, the storage operations that the broker needs, and their SQLite implementation.
 
-Each row holds a request, the decision on it, the grant that came of it, and the plan that it is about. It
-must not know what is decided, or who is asked. The twin in Redis is tools/shared/requests.py.
+Each row contains a request, its decision, the resulting grant, and the plan that it is about. The Redis
+implementation is tools/shared/requests.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Statement, Store
 
-KEPT_SECONDS = 180 * 86400.0  # requests that are over are remembered so long, for offers and for people
+KEPT_SECONDS = 180 * 86400.0  # ended requests are kept for this time, for offers and for people
 UNBELIEVED = (
     "is not signed with the key that is used here, or was put back to an earlier state; it counts as"
     " undecided"
@@ -38,11 +38,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RequestRow:
-    """A request with all that belongs to it. ``form`` is the true form, only while it is open; ``shown`` is
+    """A request with all its data. ``form`` is the true form, only while it is open; ``shown`` is
     without declared secrets. ``granted`` is the rule of a grant (empty: of this very call; None: no grant).
-    ``origins`` are those of the arguments, as JSON; ``files`` what was shown of the files that it would
-    change (shown.py), of a plan those that its calls have left. ``program``, ``shapes`` and ``plan`` are the
-    digest, the call patterns and the text of a plan."""
+    ``origins`` are the origins of the arguments, as JSON; ``files`` the shown contents of the files that it
+    would change (shown.py), or for a plan the contents that its calls have left. ``program``, ``shapes`` and
+    ``plan`` are the digest, the call patterns and the text of a plan."""
 
     id: str
     digest: str
@@ -82,7 +82,7 @@ class RequestRow:
         """The request as people see it."""
         try:
             touches = tuple(json.loads(self.touches))
-        except ValueError:  # one that was tampered with is shown nevertheless
+        except ValueError:  # a row that was tampered with is also shown
             touches = (self.touches,)
         more = {one.name: getattr(self, one.name) for one in fields(Request) if one.name != "question"}
         form, question = self.shown, None
@@ -97,42 +97,42 @@ class RequestRow:
 
 
 class Rows(Protocol):
-    """The rows of one user in one session, read at the time ``now``. What was written to them counts when
-    all of it can."""
+    """The rows of one user in one session, read at the time ``now``. Writes to them succeed together or not
+    at all."""
 
     now: float
-    altered: list[str]  # ids of rows that somebody wrote who may not; they count as if they were not there
+    altered: list[str]  # ids of rows with an invalid signature; they count as missing
 
     def where(self, **equal: Any) -> list[RequestRow]:
-        """The rows whose fields have these values, in the order in which they were asked."""
+        """The rows whose fields have these values, in the order of their requests."""
         ...
 
     def add(self, row: RequestRow) -> None: ...
 
     def put(self, row: RequestRow) -> None:
-        """Write a row anew."""
+        """Insert or replace a row."""
         ...
 
     def prune(self) -> None:
-        """Forget what is long over, and the true forms of what is over."""
+        """Delete requests that ended long ago, and the true forms of all ended ones."""
         ...
 
 
 class RequestRows(Protocol):
     """Keeps the rows of requests."""
 
-    altered: list[str]  # of those that were listed last, the ids of rows that are left out: UNBELIEVED
+    altered: list[str]  # ids of rows that the last list omitted: UNBELIEVED
 
     def now(self) -> float:
-        """The time by which requests are over."""
+        """The present time, by which requests expire."""
         ...
 
     def find(self, id: str) -> RequestRow | None:
-        """One row. Raises UsageError for one that somebody altered."""
+        """One row. Raises UsageError for an altered row."""
         ...
 
     def every(self, *, waiting: bool) -> list[RequestRow]:
-        """All rows, or those that wait, the oldest first."""
+        """All rows, or only the ``waiting`` ones, the oldest first."""
         ...
 
     def approvals(self, tool: str, rule: str, user: str) -> int:
@@ -140,12 +140,12 @@ class RequestRows(Protocol):
         ...
 
     def look(self, session: str, user: str) -> Rows:
-        """The rows of a user in a session, to be read only."""
+        """The rows of a user in a session, read-only."""
         ...
 
     def change(self, session: str, user: str, act: Callable[[Rows], T]) -> T:
-        """Let ``act`` read and write the rows of a user in a session, all or nothing, while nobody else does;
-        its result. It may be called again, where somebody was quicker."""
+        """Let ``act`` read and write the rows of a user in a session, exclusively, all or nothing; returns
+        its result. It is called again after a conflict."""
         ...
 
 
@@ -164,7 +164,7 @@ def _rows(found: list[tuple[Any, ...]]) -> list[RequestRow]:
 
 
 class StoreRequests:
-    """The rows in a workspace's store. ``clock`` gives seconds since 1970."""
+    """The rows in a workspace's store. ``clock`` returns seconds since 1970."""
 
     def __init__(self, store: Callable[[], Store], clock: Callable[[], float]) -> None:
         self.altered: list[str] = []
@@ -251,16 +251,14 @@ class _StoredRows:
 
 
 # The requests of a workspace, in its store: created, listed and shown without secrets.
-#
-# It knows the store, forms and scopes; it must not know what is decided on a request, or who is asked.
 
 
 PENDING_SECONDS = 7 * 86400.0
-_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"  # none that is taken for another
+_LETTERS = "23456789abcdefghjkmnpqrstuvwxyz"  # without letters that look alike
 
 
 class RequestStore:
-    """Requests of one workspace, kept in its ``store``, or in ``rows``. ``clock`` gives seconds since
+    """Requests of one workspace, kept in its ``store``, or in ``rows``. ``clock`` returns seconds since
     1970."""
 
     def __init__(
@@ -287,7 +285,7 @@ class RequestStore:
         return self._table
 
     def use(self, table: ToolTable) -> None:
-        """Take these tools for those that there are."""
+        """Use these tools from now on."""
         self._table = table
 
     def requests(self, *, session: str | None = None, every: bool = False) -> list[Request]:
@@ -297,7 +295,7 @@ class RequestStore:
 
     @property
     def altered(self) -> list[str]:
-        """The ids of those that were left out of the last list, since they cannot be believed."""
+        """The ids of requests that the last list omitted, because their signature is invalid."""
         return self._rows.altered
 
     def find(self, request: str) -> Request:
@@ -322,12 +320,12 @@ class RequestStore:
         files: str = "",
         **more: Any,
     ) -> str:
-        """Insert a request and return its id. ``files`` is what a person is shown of the files that it would
-        change; ``more`` are the columns of one already decided."""
+        """Insert a request and return its id. ``files`` are the shown contents of the files that it would
+        change; ``more`` are the columns of a request that is already decided."""
         hide = Redactor(call.form, tool.params, by_looks=False)
         digest = self._digest(tool, call)
         history = "" if more else self._history(rows, tool, call, digest, str(hide.form), asks_fact(reason))
-        # Only a question that comes of the tool's effects alone could be answered by a rule.
+        # Only a question because of the tool's effects alone could be answered by a rule.
         by_rule = reason == by_effects(tool).reason and PERMISSION not in call.form.args
         name = "".join(secrets.choice(_LETTERS) for _ in range(5))
         values = {
@@ -359,15 +357,15 @@ class RequestStore:
     def _history(
         self, rows: Rows, tool: CognitiveTool, call: Call, digest: str, shown: str, fact: bool
     ) -> str:
-        """What a person should know of earlier approvals before giving another. ``fact``: the request itself
-        says that the call was begun."""
+        """A note about earlier approvals for the person who is asked. ``fact``: the request itself says that
+        the call was begun."""
         notes = ""
         if ANSWER in call.form.args:  # an answer does nothing
             return notes
         before = rows.where(tool=tool.name, shown=shown, state="decided")
         if any(row.version != tool.version and row.decision not in ("edit", "deny") for row in before):
             notes += "; the tool has changed since it was approved"
-        if isinstance(self._audit, StoreAudit):  # else the end of a call is recorded where we cannot look
+        if isinstance(self._audit, StoreAudit):  # otherwise the end of a call is recorded elsewhere
             used = [row for row in rows.where(digest=digest, state="used") if row.decision != "deny"]
             ended = self._audit.known(call.session, [row.used_by for row in used])
             lost = [row.used or 0.0 for row in used if row.used_by not in ended]
@@ -375,10 +373,7 @@ class RequestStore:
                 notes += f"; approved and begun at {_clock_time(max(lost))}"
                 notes += "" if fact else ", and how that ended is not known"
         if rows.altered:
-            notes += (
-                f"; request {', '.join(rows.altered)} was altered by somebody without the key and counts"
-                " for nothing"
-            )
+            notes += f"; request {', '.join(rows.altered)} was altered without the key and does not count"
         return notes
 
     def _digest(self, tool: CognitiveTool, call: Call) -> str:
@@ -391,7 +386,7 @@ class RequestStore:
         own = {name: value for name, value in form.args.items() if name not in (ANSWER, PERMISSION)}
         try:
             return arguments(tool, replace(form, args=own), self._workspace)
-        except InvalidCallError:  # nothing that came through the door
+        except InvalidCallError:  # not from a call that came through the door
             return {}
 
     def _touches(self, tool: CognitiveTool, form: CallForm) -> list[str]:

@@ -1,7 +1,7 @@
-"""What a person was shown of the files that a call would change, so that an approval is for that.
+"""The file changes that a person was shown for a call, to which an approval is bound.
 
-An approval is bound to each file's bytes, or to the lines that would differ: an edit beside somebody else's
-edit is still the one that was shown. Knows tools, calls and the workspace; it must not know requests.
+An approval is bound to each file's bytes, or to the lines that would differ: another person's edit elsewhere
+in the file does not invalidate it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Files = Mapping[str, tuple[str, str]]
 
 
 def look(tool: CognitiveTool, call: Call, workspace: Workspace) -> tuple[Changes | None, Files]:
-    """What a call would change as the files are now, and what an approval of that is bound to."""
+    """The changes of a call to the present files, and the digests to which an approval is bound."""
     changes = changes_of(tool, call, workspace)
     if changes is None and not _is_bound(tool):
         return None, {}
@@ -49,7 +49,7 @@ def _is_bound(tool: CognitiveTool) -> bool:
 
 
 def replaced(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace) -> dict[str, str]:
-    """What the files hold now that a call with these arguments would replace, by path."""
+    """The digests of the files that a call with these arguments would replace, by path."""
     found = {}
     for path in paths_of(tool, args) if _is_bound(tool) else ():
         with contextlib.suppress(ToolError):
@@ -79,13 +79,13 @@ def _lines(change: Change) -> str:
     if change.binary is not None:
         return ""
     old, new = lines_of(change.before), lines_of(change.after)
-    # The line before and the line after belong to it: otherwise an insertion would fit anywhere.
+    # The line before and the line after are included: otherwise an insertion would match anywhere.
     hunks = [[old[max(a - 1, 0) : b + 1], new[max(c - 1, 0) : d + 1]] for a, b, c, d in differing(old, new)]
     return hashlib.sha256(json.dumps([change.after is None, hunks]).encode()).hexdigest()
 
 
 def fits(then: Files, now: Files) -> bool:
-    """Whether what would be changed now is what was shown then."""
+    """Whether the present changes equal the changes shown then."""
     return then.keys() == now.keys() and all(
         before[0] == now[path][0] or (before[1] != "" and before[1] == now[path][1])
         for path, before in then.items()

@@ -1,7 +1,5 @@
-"""What a text that names a server must be, and the certificates that a connection to it needs. To read those
-of all authorities takes 25 ms and a megabyte: they are read once, and beside the event loop.
-
-Knows addresses and the environment's proxies and certificates; it must not know what is sent.
+"""Addresses of servers, and the certificates for connections to them. Reading the certificates of all
+authorities takes 25 ms and a megabyte: they are read once, outside the event loop.
 """
 
 from __future__ import annotations
@@ -14,16 +12,16 @@ if TYPE_CHECKING:
     from ssl import SSLContext
     from urllib.parse import SplitResult
 
-_trusted: dict[tuple[object, ...], SSLContext] = {}  # one, by what the environment names
+_trusted: dict[tuple[object, ...], SSLContext] = {}  # by the environment's settings
 
 
 def web_address(text: str) -> SplitResult | None:
-    """The parts of an address that begins with http:// or https://; None if the text is none."""
+    """The parts of an address that begins with http:// or https://; None for any other text."""
     from urllib.parse import urlsplit  # here: most commands send nothing
 
     try:
         parts = urlsplit(text)
-        # To ask for the port raises ValueError where it is none.
+        # Reading the port raises ValueError if it is invalid.
         fine = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         return None
@@ -43,8 +41,8 @@ def verified(scheme: str) -> bool:
 
 
 async def certificates(scheme: str) -> SSLContext | bool:
-    """What httpx is told of certificates on the way to an address: those that are trusted, the same for all
-    of this process, or False. Raises OSError."""
+    """The argument for httpx about certificates: the trusted certificates, shared by this process, or False.
+    Raises OSError."""
     return await trusted() if verified(scheme) else False
 
 

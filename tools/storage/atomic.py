@@ -1,7 +1,4 @@
-"""Atomic, durable replacement of files.
-
-Must not know what the files hold.
-"""
+"""Atomic, durable replacement of files."""
 
 from __future__ import annotations
 
@@ -18,9 +15,9 @@ from typing import BinaryIO
 def replace_file(
     path: Path, pieces: Iterable[bytes], mode: int | None = None, sure: Callable[[], bool] = lambda: True
 ) -> bool:
-    """Atomically replace the file at ``path`` by ``pieces``, with ``mode`` or else 0o666 less the umask.
-    ``sure`` is called once the new file is synced; when it returns False the old file stays, and the result
-    is False. Raises OSError and what ``pieces`` or ``sure`` raises; the old file stays then, too."""
+    """Atomically replace the file at ``path`` with ``pieces``, with ``mode`` (default: 0o666 less the umask).
+    ``sure`` is called once the new file is synced; if it returns False, the old file stays, and the result is
+    False. Raises OSError, and exceptions of ``pieces`` and ``sure``; then the old file stays, too."""
 
     def set_mode(descriptor: int) -> None:
         if mode is not None:
@@ -52,8 +49,8 @@ def replace_in(
 
 
 def new_file(path: Path, pieces: Iterable[bytes], mode: int = 0o666) -> None:
-    """Write a new file, whole or not at all, with ``mode`` less the umask. Raises FileExistsError where
-    something is at ``path``, and OSError."""
+    """Write a new file, completely or not at all, with ``mode`` less the umask. Raises FileExistsError if
+    ``path`` exists, and OSError."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with _scratch(folder, mode) as (scratch, file):
@@ -62,7 +59,7 @@ def new_file(path: Path, pieces: Iterable[bytes], mode: int = 0o666) -> None:
                 os.link(scratch, path.name, src_dir_fd=folder, dst_dir_fd=folder)
             except FileExistsError:
                 raise
-            except OSError:  # a disk on which a file has one name: the place is taken first
+            except OSError:  # a disk without hard links: the name is reserved first
                 os.close(os.open(path.name, os.O_CREAT | os.O_EXCL, mode, dir_fd=folder))
                 os.replace(scratch, path.name, src_dir_fd=folder, dst_dir_fd=folder)
         os.fsync(folder)
@@ -83,21 +80,21 @@ _NAME = re.compile(r"\.[0-9a-f]{16}\.quoth")
 
 
 def is_scratch(name: str) -> bool:
-    """Whether a file of this name is one that is being written, or that a killed process has left."""
+    """Whether a file of this name is being written, or was left by a killed process."""
     return name.endswith(".quoth") and _NAME.fullmatch(name) is not None
 
 
 @contextlib.contextmanager
 def _scratch(folder: int, mode: int) -> Iterator[tuple[str, BinaryIO]]:
-    """A scratch file in an open folder, and its name; removed at the end. It is locked while it is
-    written: one without a lock was left by a killed process, and the next writer removes it."""
+    """A scratch file in an open folder, and its name; removed at the end. It is locked while it is written: a
+    scratch file without a lock was left by a killed process, and the next writer removes it."""
     _remove_left(folder)
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     while True:
         scratch = f".{os.urandom(8).hex()}.quoth"
         descriptor = os.open(scratch, flags, mode, dir_fd=folder)
         with os.fdopen(descriptor, "wb") as file:
-            with contextlib.suppress(OSError):  # where there are no locks, nobody removes it
+            with contextlib.suppress(OSError):  # without locks, scratch files are never removed
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not os.fstat(descriptor).st_nlink:  # another writer was quicker than our lock
                 continue
@@ -105,14 +102,14 @@ def _scratch(folder: int, mode: int) -> Iterator[tuple[str, BinaryIO]]:
                 yield scratch, file
                 return
             finally:
-                with contextlib.suppress(OSError):  # it is gone when it took the place
+                with contextlib.suppress(OSError):  # it is gone after it replaced the file
                     os.unlink(scratch, dir_fd=folder)
 
 
 def _remove_left(folder: int) -> None:
     """Remove the scratch files in a folder that no process has locked."""
     for name in filter(is_scratch, os.listdir(folder)):
-        with contextlib.suppress(OSError):  # another's, or just gone
+        with contextlib.suppress(OSError):  # another user's file, or just removed
             if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
                 continue
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

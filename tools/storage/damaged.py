@@ -1,7 +1,4 @@
-"""Reads rows in which a text is not UTF-8 because a byte of the file was damaged.
-
-It knows SQLite's values; it must not know what a table is for.
-"""
+"""Reads rows with a text that is not UTF-8 because a byte of the file was damaged."""
 
 from __future__ import annotations
 
@@ -16,15 +13,15 @@ NOT_UTF8 = "a text in its table {} is not UTF-8, so a byte of the file is damage
 
 
 def why_undecodable(sql: str) -> str:
-    """Why a statement that met such a text failed."""
+    """Why a statement failed that read such a text."""
     return NOT_UTF8.format(_table_in(sql))
 
 
 def readable_rows(
     db: apsw.Connection, sql: str, values: Sequence[Any]
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
-    """The rows of a SELECT, with the mark U+FFFD in place of each bad byte; and of each damaged text the
-    table, the column, and what is first in its row."""
+    """The rows of a SELECT, with U+FFFD instead of each bad byte; and for each damaged text its table, its
+    column, and the first value of its row."""
     cursor = db.execute(sql, values)
     names = [f"{one[3] or _table_in(sql)}.{one[4] or one[0]}" for one in cursor.description_full]
     cursor.close()
@@ -49,7 +46,7 @@ def readable_rows(
 
 
 def _name_of(row: Sequence[Any]) -> str:
-    """What a row is known by: what is first in it, with a number behind it as events have one."""
+    """A name for a row: its first value, followed by its number if it has one, as events do."""
     return ".".join(str(one) for one in row[: 1 + (len(row) > 1 and isinstance(row[1], int))])
 
 

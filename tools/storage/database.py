@@ -1,6 +1,6 @@
 """The SQLite file of a workspace: opened, migrated, and shared by several threads and processes.
 
-It lies in the user's data folder, so that no file tool can reach it. Must not know tools or calls.
+It is in the user's data folder, out of reach of file tools.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ from quoth.tools.storage.schema import FIRST, SCHEMA
 from quoth.tools.storage.schema import MIGRATIONS as MIGRATIONS
 
 # A read-only connection to the SQLite file of a store that cannot be written.
-#
-# It knows SQLite's files; it must not know what is in them.
 
 
 def opened_to_look(path: Path, busy_ms: int) -> apsw.Connection:
@@ -75,8 +73,8 @@ class Statement(Protocol):
 
 @contextlib.contextmanager
 def existing_store(workspace: Path) -> Iterator[Store | None]:
-    """The open store of a workspace; None where it has none yet. A store that cannot be written is opened
-    read-only. Raises UsageError when the workspace is not a folder or the store cannot be opened."""
+    """The open store of a workspace; None if it has none yet. A store that cannot be written is opened
+    read-only. Raises UsageError if the workspace is not a folder or the store cannot be opened."""
     if not workspace.is_dir():
         raise UsageError(f"The workspace {workspace} is not a folder.")
     path = store_path(workspace)
@@ -101,37 +99,37 @@ def existing_store(workspace: Path) -> Iterator[Store | None]:
         store.close()
 
 
-# What is no mistake of ours, and how it is told.
+# Errors that are not bugs of ours, and their messages.
 FULL = "the disk is full"
 FAILED = "the disk has failed"
-ROOM = 65_536  # bytes; with less, SQLite cannot make its files, and calls that a failed disk
+ROOM = 65_536  # bytes; with less, SQLite cannot create its files, and reports a failed disk
 TROUBLE: dict[type[apsw.Error], str] = {
     apsw.FullError: FULL,
     apsw.BusyError: "another process keeps it locked",
     apsw.LockedError: "another process keeps it locked",
-    apsw.ReadOnlyError: "it may only be read",
-    apsw.CantOpenError: "a file of it cannot be opened",
+    apsw.ReadOnlyError: "it is read-only",
+    apsw.CantOpenError: "one of its files cannot be opened",
     apsw.CorruptError: "it is damaged",
     apsw.NotADBError: "it is damaged",
     apsw.IOError: FAILED,
 }
-BESIDE = ("-wal", "-shm")  # what SQLite keeps beside a store
+BESIDE = ("-wal", "-shm")  # SQLite's files beside a store
 BUSY_MS = 10_000  # how long one process waits for another
 CANNOT_OPEN = "The store {} cannot be opened: {}."
 OLDER = "was written by an older quoth and must be upgraded"
-UPGRADER = "commit 55d1289a"  # the last that has the migrations up to FIRST
-BROKEN = "A part of this transaction has failed, so all of it is undone."
+UPGRADER = "commit 55d1289a"  # the last commit with the migrations up to FIRST
+BROKEN = "A part of this transaction has failed, so all of it is rolled back."
 
 
 def _advice(path: Path, error: Exception) -> str:
-    """What to type where a store may not be written, as a sentence with its leading space; else empty."""
+    """The command that makes a store writable, as a sentence with a leading space; otherwise empty."""
     if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         failed, number = Path(error.filename or path), error.errno
-    elif isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError):  # it makes files beside the store
+    elif isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError):  # SQLite creates files beside the store
         failed, number = path.parent, errno.EACCES
     else:
         return ""
-    return f" To go on: {how_to_write(failed, number, 'QUOTH_STATE')}."
+    return f" To continue: {how_to_write(failed, number, 'QUOTH_STATE')}."
 
 
 def newest() -> int:
@@ -140,8 +138,8 @@ def newest() -> int:
 
 
 def _wait(tries: int) -> bool:
-    """Wait a little for another process that writes, and whether to try again. SQLite's own waiting begins
-    with a millisecond, which is longer than a transaction of ours, and soon takes a hundred."""
+    """Wait a little for another process that writes; returns whether to try again. SQLite's own waiting
+    begins with a millisecond, which is longer than a transaction of ours, and soon takes a hundred."""
     time.sleep(min(tries + 1, 50) / 10_000)
     return tries < BUSY_MS / 5
 
@@ -150,27 +148,27 @@ class Store:
     """An open store. Each write is one transaction; threads take turns. A text ``looking`` opens it
     read-only: it is the reason, for error messages, why it cannot be written.
 
-    A transaction is on disk when it returns, with all that were made before it. One that is not ``synced``
-    outlives this process, but perhaps not the power: it is on disk with the next that is, or once ``on_disk``
-    returns, which waits beside the event loop and shares one sync with all who wait."""
+    A transaction is on disk when it returns, with all earlier ones. Without ``synced`` it survives the end of
+    this process, but perhaps not a power cut: it is on disk with the next synced one, or once ``on_disk``
+    returns, which waits outside the event loop and shares one sync among all waiters."""
 
     def __init__(self, path: Path | str, *, looking: str = "") -> None:
         self.path = path
         self._looking = looking
         self._lock = threading.RLock()
-        self._depth = 0  # how many transactions of the thread that holds the lock are open
-        self._broken = False  # one of them has failed, so that none may be committed
-        self.undone = 0  # how many have been
+        self._depth = 0  # open transactions of the thread that has the lock
+        self._broken = False  # one of them has failed, so none may be committed
+        self.undone = 0  # rolled back transactions
         self._log: LogSync | None = None
-        self._files: tuple[SameFile, ...] = ()  # the store, and what SQLite keeps beside it
-        self._made = self._safe = 0  # how many were made without a sync, and how many of them are on disk
-        self._syncs = True  # what the connection does now
+        self._files: tuple[SameFile, ...] = ()  # the store, and SQLite's files beside it
+        self._made = self._safe = 0  # transactions without a sync, and how many of them are on disk
+        self._syncs = True  # whether the connection now syncs commits
         self._changes = 0  # rows that the connection had changed before the open transaction
-        # What this process knows of the rows, to be asked and changed in transactions only: it is emptied
-        # when anybody else has written, or a transaction is undone.
+        # Cached facts about the rows, to be read and changed only in transactions: emptied after another
+        # connection has written, or a transaction is rolled back.
         self.known: dict[tuple[str, str], Any] = {}
         self._version_seen = -1
-        # Whether ``execute`` reads damaged texts, with a mark in place of each bad byte, and which it met.
+        # Whether ``execute`` reads damaged texts, with a mark for each bad byte, and the ones it found.
         self.lenient, self.damaged = False, dict[str, None]()
         try:
             if path != ":memory:":
@@ -183,7 +181,7 @@ class Store:
         except (StoreError, apsw.Error, OSError) as error:
             self._let_go()
             why = self._why_closed(error)
-            kind = StoreError if why in (FULL, FAILED) else UsageError  # a disk is nobody's mistake
+            kind = StoreError if why in (FULL, FAILED) else UsageError  # a failed disk is not a usage error
             raise kind(CANNOT_OPEN.format(path, why) + _advice(Path(path), error)) from None
 
     def _why_closed(self, error: StoreError | apsw.Error | OSError) -> str:
@@ -198,7 +196,7 @@ class Store:
         return self._why_disk(error) or str(error)
 
     def _why_disk(self, error: apsw.Error) -> str:
-        """FULL or FAILED, if the disk is why."""
+        """FULL or FAILED if the disk is the cause, otherwise empty."""
         if isinstance(error, apsw.IOError):
             with contextlib.suppress(OSError):
                 if shutil.disk_usage(Path(self.path).parent).free < ROOM:
@@ -206,7 +204,7 @@ class Store:
         return TROUBLE[type(error)] if isinstance(error, (apsw.IOError, apsw.FullError)) else ""
 
     def _let_go(self) -> None:
-        """Close a connection that failed, so that a read-only one does not share its state."""
+        """Close a failed connection, so that a read-only one does not share its state."""
         with contextlib.suppress(AttributeError, apsw.Error):
             self._db.close()
         if self._log is not None:
@@ -227,12 +225,12 @@ class Store:
         self._db.set_busy_handler(_wait)
         self._write_ahead()
         self._db.execute("PRAGMA synchronous = FULL")
-        self._db.execute("PRAGMA secure_delete = ON")  # the true forms of calls that were decided
+        self._db.execute("PRAGMA secure_delete = ON")  # for the true forms of decided calls
         return self._db
 
     def _write_ahead(self) -> None:
-        """Switch to the write-ahead log. SQLite does not wait here by itself: of two processes that open a
-        new store at once, one gets BusyError. So we wait."""
+        """Switch to the write-ahead log. SQLite does not wait here itself: of two processes that open a new
+        store at once, one gets BusyError. So we wait."""
         end = time.monotonic() + BUSY_MS / 1000
         while True:
             try:
@@ -248,14 +246,14 @@ class Store:
                 time.sleep(0.01)
 
     def _log_has_grown(self, db: apsw.Connection, name: str, pages: int) -> int:
-        """Note how long the log is. Normally it is shortened beside the event loop, after a sync; but it does
-        not begin anew while somebody writes all the time."""
+        """Note the length of the log. Normally it is shortened outside the event loop, after a sync; but it
+        cannot restart while a process writes continuously."""
         if self._log is not None:
             self._log.pages = pages
             if pages >= 4 * LONG:
                 with contextlib.suppress(
                     apsw.Error
-                ):  # what is committed stays so, even if another shortens it
+                ):  # committed transactions stay so, even if another process shortens the log
                     db.wal_checkpoint(name)
         return apsw.SQLITE_OK
 
@@ -291,8 +289,8 @@ class Store:
     def transaction(
         self, *, synced: bool = True, what: str = ""
     ) -> contextlib.AbstractContextManager[Statement]:
-        """A transaction that excludes other writers. Raises StoreError, which says ``what`` has failed. A
-        nested one of the same thread joins the outer one, which commits at its end. A failure inside rolls
+        """A transaction that excludes other writers. Raises StoreError that begins with ``what``. A nested
+        transaction of the same thread joins the outer one, which commits at its end. A failure inside rolls
         everything back, even if caught."""
         return _Transaction(self, synced, what)
 
@@ -337,7 +335,7 @@ class Store:
             raise RuntimeError(BROKEN)
         if self._depth == 1:
             self._db.execute("COMMIT")
-            if self._db.total_changes() != self._changes:  # else nothing was written, and nothing synced
+            if self._db.total_changes() != self._changes:  # otherwise nothing was written or synced
                 self._made += 1
                 if self._syncs:
                     self._require_all()
@@ -386,14 +384,14 @@ class Store:
                 raise
 
     def _sync_with_commits(self, wanted: bool) -> None:
-        """Let commits be synced or not. Without a log they always are."""
+        """Switch syncing of commits on or off. Without a log they are always synced."""
         if self._syncs != wanted and (wanted or self._log is not None):
             self._db.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
             self._syncs = wanted
 
     async def on_disk(self, session: str = "") -> None:
-        """Wait until all transactions that were made by now are on disk, for this session. A cancellation is
-        held back until then. Raises StoreError."""
+        """Wait until all transactions so far are on disk, for this session. A cancellation is delayed until
+        then. Raises StoreError."""
         made = self._made
         if self._log is None or made == self._safe:
             return
@@ -410,7 +408,7 @@ class Store:
         self._safe = max(self._safe, made)
 
     def _require(self, files: Iterable[SameFile]) -> None:
-        """Raise StoreError if one of these files was moved, removed or replaced: what is written to it is
+        """Raise StoreError if one of these files was moved, removed or replaced: writes to it would be
         lost."""
         for file in files:
             if why := file.lost():
@@ -456,7 +454,7 @@ class Store:
                 self._db.enable_load_extension(False)
 
     def tokenizer(self, name: str, args: list[str]) -> Callable[[str], list[str]]:
-        """What splits a text into words for FTS5 in this store."""
+        """The function that splits a text into words for FTS5 in this store."""
         with self._lock:
             split = self._db.fts5_tokenizer(name, args)
 
@@ -467,8 +465,8 @@ class Store:
         return words
 
     def compact(self) -> None:
-        """Rewrite the file without what was deleted, also where SQLite only marks it as free, and empty the
-        log. Raises StoreError, for example while another process uses the store."""
+        """Rewrite the file without deleted data, which SQLite only marks as free, and empty the log. Raises
+        StoreError, for example while another process uses the store."""
         with self._lock, self._told():
             if not self._depth:
                 self._db.execute("VACUUM")
@@ -485,16 +483,16 @@ class Store:
 
 
 def _shorten_log(store: SameFile) -> None:
-    """Bring what is in the write-ahead log into the store, as far as nobody reads or writes there."""
+    """Move pages of the write-ahead log into the store, except pages that other connections still use."""
     if store.lost():
         return
     with contextlib.suppress(apsw.Error), contextlib.closing(apsw.Connection(store.path)) as db:
-        db.execute("PRAGMA user_version").fetchall()  # who has read nothing knows of no log
+        db.execute("PRAGMA user_version").fetchall()  # a connection without a read does not see the log
         db.wal_checkpoint()
 
 
 class _Transaction:
-    """One ``with`` around statements; a class, for there are many of them."""
+    """One ``with`` around statements; a class, because it is used often."""
 
     __slots__ = ("_store", "_synced", "_what")
 

@@ -1,7 +1,7 @@
 """Locks between processes: small files in the user's state folder, locked with flock.
 
-A lock ends with its process, so none is ever stale: a file that is left behind locks nothing, and ``sweep``
-deletes old ones. Knows locks by name; it must not know what they protect.
+A lock ends with its process, so none is ever stale: a leftover file locks nothing, and ``sweep`` deletes old
+ones.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from typing import Final, Literal
 from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.storage.paths import private_folder, state_dir
 
-LOOK_SECONDS = 0.1  # somebody who only looks holds a lock for a moment
+LOOK_SECONDS = 0.1  # a process that only checks a lock takes it for a moment
 LOCK_WAIT_SECONDS = 10.0
 PAUSE_SECONDS = 0.005
 
 
 @contextlib.contextmanager
 def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator[None]:
-    """Hold the exclusive lock ``name``. Raises BusyError with the text ``refusal`` when another process
-    still holds it after ``seconds``: by default LOOK_SECONDS with a refusal, LOCK_WAIT_SECONDS without."""
+    """A context with the exclusive lock ``name``. Raises BusyError with the text ``refusal`` if another
+    process still has it after ``seconds`` (default: LOOK_SECONDS with a refusal, LOCK_WAIT_SECONDS
+    without)."""
     path = lock_path(name)
     lock = -1
     try:
@@ -45,7 +46,7 @@ def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator
                 taken = taken_within(seconds, partial(_tried, lock, fcntl.LOCK_EX))
                 if not taken or is_at(lock, path):
                     break
-                os.close(lock)  # the file was swept away before we had it, and locks nothing any more
+                os.close(lock)  # the file was swept before we locked it, and no longer locks anything
                 lock = -1
         except OSError as error:
             raise UsageError(f"The lock {path} cannot be taken: {error.strerror}.") from None
@@ -58,26 +59,26 @@ def hold(name: str, refusal: str = "", seconds: float | None = None) -> Iterator
 
 
 def is_held(name: str) -> bool:
-    """Whether any process holds the lock now. Creates no file."""
+    """Whether any process has the lock now. Creates no file."""
     try:
         lock = os.open(lock_path(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a fifo would wait
     except (FileNotFoundError, NotADirectoryError):
         return False
     try:
-        return not _tried(lock, fcntl.LOCK_SH)  # shared, so that who looks does not stop others who look
+        return not _tried(lock, fcntl.LOCK_SH)  # shared, so that checks do not block each other
     finally:
         os.close(lock)
 
 
 def sweep(before: float, *, dry: bool = False) -> int:
-    """Delete the lock files that were made before a time, in seconds, and that nobody holds; their number."""
+    """Delete unlocked lock files created before a time (seconds since 1970); returns their number."""
     count = 0
     for path in (state_dir() / "locks").glob("*.lock"):
         with contextlib.suppress(OSError):
             lock = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
                 old = os.fstat(lock).st_mtime < before
-                if old and _tried(lock, fcntl.LOCK_EX) and is_at(lock, path):  # not another's by now
+                if old and _tried(lock, fcntl.LOCK_EX) and is_at(lock, path):  # not a newer file
                     count += 1
                     if not dry:
                         path.unlink()
@@ -87,7 +88,7 @@ def sweep(before: float, *, dry: bool = False) -> int:
 
 
 def is_at(lock: int, path: Path) -> bool:
-    """Whether the open file is the one that is at this path now."""
+    """Whether the open file is now the one at this path."""
     try:
         return os.path.samestat(os.fstat(lock), path.stat())
     except (FileNotFoundError, NotADirectoryError):
@@ -97,7 +98,7 @@ def is_at(lock: int, path: Path) -> bool:
 
 
 def taken_within(seconds: float, take: Callable[[], bool]) -> bool:
-    """Whether ``take`` takes a lock within some seconds; it is tried again and again."""
+    """Whether ``take`` gets a lock within ``seconds``; it is tried repeatedly."""
     end = time.monotonic() + seconds
     while not take():
         if time.monotonic() > end:
@@ -124,9 +125,8 @@ def lock_path(name: str, suffix: str = "lock") -> Path:
 # removes or rewrites it.
 #
 # Each store has one lock file. Its bytes are locked (fcntl) and never written: each session has a few, one
-# for each kind of work. So the kernel can name the process that holds a lock, and its kind, and releases
-# the lock when that process ends. It knows stores by path and sessions by name; it must not know what is
-# written.
+# for each kind of work. So the kernel can name the process that has a lock, and its kind, and releases the
+# lock when that process ends.
 
 
 Use = Literal["call", "run", "flight", "chat message"]
@@ -141,8 +141,8 @@ _LINUX, _BSD = (
 
 @dataclass
 class _LockFile:
-    """The open lock file of a store, and what this process has locked in it. There is one a process: with
-    two, closing one would release the locks of the other."""
+    """The open lock file of a store, and the locks of this process in it. There is only one per process:
+    closing a second one would release the locks of the first."""
 
     number: int
     path: Path
@@ -188,7 +188,7 @@ class _LockFile:
         return True
 
     def holder(self, place: tuple[int, int]) -> tuple[int, Use | None]:
-        """A process that holds a lock there, 0 if that is not known, and for what: None if it does alone."""
+        """A process that has a lock there (0: unknown), and its kind of work; None for an exclusive lock."""
         for byte in self.shared:
             if _overlap((byte, 1), place):
                 return os.getpid(), USES[byte % BYTES]
@@ -213,8 +213,8 @@ for _known in (_FILES, _OF_STORES):
 
 @contextlib.contextmanager
 def in_use(store: Path | str, session: str, kind: Use = "call") -> Iterator[None]:
-    """Hold the shared lock: no other process can remove or rewrite the session, but it can work in it. Raises
-    BusyError when another process still removes or rewrites it after WAIT_SECONDS."""
+    """A context with the shared lock: other processes can work in the session, but not remove or rewrite it.
+    Raises BusyError if another process still removes or rewrites it after WAIT_SECONDS."""
     byte = _first_byte(session) + USES.index(kind)
     path = _taken(Path(store), session, (byte, 1), WAIT_SECONDS, alone=False)
     try:
@@ -225,7 +225,7 @@ def in_use(store: Path | str, session: str, kind: Use = "call") -> Iterator[None
 
 @contextlib.contextmanager
 def not_in_use(store: Path | str, session: str = "", seconds: float = WAIT_SECONDS) -> Iterator[None]:
-    """Hold the exclusive lock of the session, or without one of all sessions of the store: nothing is written
+    """A context with the exclusive lock of the session, or of all sessions of the store: nothing is written
     there. Raises BusyError, which names the other process, if it still works there after ``seconds``."""
     place = (_first_byte(session), BYTES) if session else (0, 0)  # 0 bytes: all
     path = _taken(Path(store), session, place, seconds, alone=True)
@@ -236,8 +236,8 @@ def not_in_use(store: Path | str, session: str = "", seconds: float = WAIT_SECON
 
 
 def lost_lock(store: Path | str) -> Path | None:
-    """The lock file of a store, if this process holds a lock in it and it was removed or replaced, so that
-    another process can remove what is in use here."""
+    """The lock file of a store, if this process has a lock in it and the file was removed or replaced, so
+    that another process could remove sessions that are in use here."""
     file = _OF_STORES.get(str(store))
     return None if file is None or is_at(file.number, file.path) or file.idle else file.path
 

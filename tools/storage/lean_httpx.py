@@ -1,8 +1,8 @@
 """The one place that imports httpx; everything else takes it from here. To change to its continuation httpx2,
 which has the same interface, change the import: a test runs back ends and web on it.
 
-httpx comes without its command line, which it imports wherever rich and click are installed: they more than
-double the time and the memory that it takes. This file must not know what httpx is used for.
+httpx is loaded without its command line, which it imports if rich and click are installed: they more than
+double its import time and memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if "httpx" in sys.modules:
     import httpx as httpx
 else:
     modules: dict[str, Any] = sys.modules
-    modules[MAIN] = None  # not installed, which httpx expects
+    modules[MAIN] = None  # as if not installed, which httpx handles
     try:
         import httpx as httpx
     finally:
@@ -31,7 +31,7 @@ WIRE_LOGS = tuple(f"{httpx.__name__.replace('httpx', 'httpcore')}.{name}" for na
 
 # Decompresses an HTTP reply piece by piece, so that a reader can stop at its own limit.
 #
-# httpx itself may expand one kilobyte to gigabytes before anybody can stop it. Must not know requests.
+# httpx itself may expand one kilobyte to gigabytes before the reader can stop it.
 
 
 PIECE = 65_536  # bytes that are decompressed at a time
@@ -52,7 +52,7 @@ async def inflated(raw: AsyncIterable[bytes], encoding: str) -> AsyncGenerator[b
             yield data
             continue
         piece = b""
-        # What stands behind its end is read, so that the connection can serve again, and dropped.
+        # Data after its end is read and dropped, so that the connection can be reused.
         while not inflate.eof and (data or len(piece) == PIECE):
             piece = inflate.decompress(data, PIECE)
             data = inflate.unconsumed_tail

@@ -1,7 +1,5 @@
-"""Syncs the write-ahead log of a store beside the event loop, once for all who wait, and has it brought into
-the store when it is long.
-
-It knows a file and who waits for it; it must not know SQL, transactions or what was written.
+"""Syncs the write-ahead log of a store outside the event loop, once for all waiters, and has the log moved
+into the store when it is long.
 """
 
 from __future__ import annotations
@@ -20,41 +18,41 @@ from weakref import WeakKeyDictionary
 
 from quoth.tools.storage.paths import Identity, SameFile
 
-EACH = 0.001  # seconds that a sync waits for each of the sessions that are at work,
+EACH = 0.001  # seconds that a sync waits for each active session,
 LONGEST = 0.05  # and at most
 IDLE = 0.5  # seconds after which its thread ends
 LONG = 2000  # pages of a log after which it is shortened
-AT_WORK = 1.0  # for so many seconds after its last sync a session is
+AT_WORK = 1.0  # seconds after its last sync for which a session counts as active
 
 _Waiter = tuple[asyncio.Future[None], str]
 
 
 def sync_file(file: int) -> None:
-    """Let what was written to a file survive a power cut. Raises OSError."""
+    """Sync a file, so that its writes survive a power cut. Raises OSError."""
     getattr(os, "fdatasync", os.fsync)(file)
 
 
 class LogSync:
-    """Syncs one log for all connections of this process. A lone session is synced at once; where many are at
-    work, a sync comes a little later and serves several."""
+    """Syncs one log for all connections of this process. A single active session is synced at once; with
+    many, a sync comes a little later and serves several."""
 
     def __init__(self, log: Path, shorten: Callable[[], None], store: SameFile) -> None:
         self.users = 0
         self.pages = 0  # of the log, as of the last write
-        self._tried = 0  # how many there were when it was last shortened
+        self._tried = 0  # its pages when it was last shortened
         self._shorten = shorten
         self._log = log
         self._store = store
         self._asked: SimpleQueue[_Waiter | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
-        self.failed: OSError | None = None  # for good
+        self.failed: OSError | None = None  # permanent
         self._lock = threading.Lock()
         self._seen: dict[str, float] = {}  # when each session was last synced
         self._began = 0.0
 
     async def wait(self, session: str) -> None:
-        """Wait until what this process has written to the log by now is on disk. A cancellation is held back
-        until then. Raises OSError; after that nothing of this log is known to be on disk any more."""
+        """Wait until all writes of this process to the log so far are on disk. A cancellation is delayed
+        until then. Raises OSError; after that, no part of this log is known to be on disk."""
         loop, cancelled = asyncio.get_running_loop(), False
         while True:
             done: asyncio.Future[None] = loop.create_future()
@@ -68,7 +66,7 @@ class LogSync:
                 if not cancelled:
                     raise
                 break
-        if cancelled:  # raised, not asked for anew: who cancels by a timeout would not know of it
+        if cancelled:  # raised here instead of requested again, so that a timeout notices it
             raise asyncio.CancelledError
 
     def _ask(self, waiter: _Waiter) -> None:
@@ -77,10 +75,10 @@ class LogSync:
             if self._thread is None:
                 thread = threading.Thread(target=self._work, name="quoth-sync", daemon=True)
                 thread.start()
-                self._thread = thread  # now, for where there can be no more threads, another may ask later
+                self._thread = thread  # set now: if no thread can be started, a later waiter may try again
 
     def end(self) -> None:
-        """End the thread, once all that was asked for is done."""
+        """End the thread after all requested syncs."""
         if (thread := self._thread) is not None:
             self._asked.put(None)
             thread.join()
@@ -117,13 +115,13 @@ class LogSync:
             os.close(file)
 
     def _others(self) -> Iterator[_Waiter]:
-        """Those who wait too by now."""
+        """The other waiters that have arrived meanwhile."""
         while not self._asked.empty():
             if (other := self._asked.get()) is not None:
                 yield other
 
     def _pause(self, group: list[_Waiter]) -> float:
-        """The least time between the last sync and this one."""
+        """The minimum time between the last sync and this one, in seconds."""
         now = time.monotonic()
         self._seen |= dict.fromkeys((session for _, session in group), now)
         if len(self._seen) > 1:
@@ -131,14 +129,14 @@ class LogSync:
         return min(EACH * (len(self._seen) - 1), LONGEST)
 
     def _sync(self, file: int) -> int:
-        """Sync the log; its file, opened if it was not."""
+        """Sync the log; returns its file, opening it if necessary."""
         if self.failed is None:
             try:
                 if file >= 0 and not os.fstat(file).st_nlink and self._log.exists():
-                    os.close(file)  # while one closed the store and removed it, another has opened it anew
+                    os.close(file)  # one user closed and removed the store, and another opened it again
                     file = -1
                 if file < 0:
-                    if why := self._store.lost():  # the log there is that of another store
+                    if why := self._store.lost():  # the log there belongs to another store
                         raise OSError(errno.ESTALE, why)
                     file = os.open(self._log, os.O_RDONLY | os.O_CLOEXEC)
                     _sync_folder(self._log.parent)  # the log may be new
@@ -148,8 +146,8 @@ class LogSync:
         return file
 
     def _tell(self, waiting: list[asyncio.Future[None]]) -> None:
-        """Tell the last of those who wait, and in later turns of its loop the others: were all told at once,
-        what comes in meanwhile would wait for all of them."""
+        """Notify the last waiter, and the others in later turns of its loop: if all were notified at once,
+        new events would wait for all of them."""
         last = waiting.pop()
         if waiting:
             last.get_loop().call_soon(self._tell, waiting)
@@ -158,7 +156,7 @@ class LogSync:
         if self.failed is None:
             last.set_result(None)
         else:
-            last.set_exception(OSError(*self.failed.args))  # one for each: it holds the frames it passes
+            last.set_exception(OSError(*self.failed.args))  # one per waiter: it refers to frames
 
 
 def _sync_folder(folder: Path) -> None:
@@ -170,12 +168,12 @@ def _sync_folder(folder: Path) -> None:
 
 
 _LOGS: dict[tuple[str, Identity | None], LogSync] = {}  # of this process, by path and store
-os.register_at_fork(after_in_child=_LOGS.clear)  # a fork has no thread but its own
+os.register_at_fork(after_in_child=_LOGS.clear)  # a fork has only its own thread
 _LOCK = threading.Lock()
 
 
 def use_log(log: Path, shorten: Callable[[], None], store: SameFile) -> LogSync:
-    """The one that syncs this log of a store, and shortens it, until ``release_log``."""
+    """The LogSync that syncs and shortens this log of a store, until ``release_log``."""
     with _LOCK:
         found = _LOGS.setdefault((str(log), store.identity), LogSync(log, shorten, store))
         found.users += 1
@@ -183,7 +181,7 @@ def use_log(log: Path, shorten: Callable[[], None], store: SameFile) -> LogSync:
 
 
 def release_log(sync: LogSync) -> None:
-    """One user fewer; the last one ends its thread."""
+    """Release one use; the last one ends the thread."""
     with _LOCK:
         sync.users -= 1
         if sync.users:
@@ -194,19 +192,17 @@ def release_log(sync: LogSync) -> None:
     sync.end()
 
 
-# Lets those who have something to do in one event loop go on one after the other, each in a turn of the loop
-# of its own: where hundreds could go on at once, what came in meanwhile would wait for all of them.
-#
-# It knows an event loop; it must not know who goes on, nor with what.
+# Lets tasks of one event loop resume one after the other, each in its own turn of the loop: if hundreds
+# resumed at once, new events would wait for all of them.
 
 
 class _Turns:
-    """Those who wait for a turn of one event loop, who was first being first."""
+    """FIFO queue of tasks waiting for their turn of the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._waiting: deque[asyncio.Future[None]] = deque()
-        self._taken = False  # this turn
+        self._taken = False  # whether this turn is taken
 
     async def turn(self) -> None:
         if self._taken:
@@ -220,7 +216,7 @@ class _Turns:
     def _next(self) -> None:
         while self._waiting:
             first = self._waiting.popleft()
-            if not first.done():  # else it was cancelled
+            if not first.done():  # otherwise it was cancelled
                 first.set_result(None)
                 self._loop.call_soon(self._next)
                 return
@@ -231,7 +227,7 @@ _ALL: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
 
 
 async def own_turn() -> None:
-    """Wait until nobody else goes on in this turn of the event loop."""
+    """Wait for a turn of the event loop in which no other queued task resumes."""
     loop = asyncio.get_running_loop()
     if (turns := _ALL.get(loop)) is None:
         turns = _ALL[loop] = _Turns(loop)

@@ -1,7 +1,5 @@
-"""Paths: where quoth keeps its own files, patterns of file names, whether a file is missing or another than
-the one that was opened, and folders that only their user can read.
-
-Knows the environment and the platform's folders; it must not know what files contain.
+"""Paths: the folders of quoth's own files, patterns of file names, whether a file is missing or was replaced
+after it was opened, and folders that only their user can read.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from quoth.tools.errors import StoreError, UsageError
 
 
 class NoHomeError(UsageError):
-    """HOME is not set, and the system knows no home of this user."""
+    """HOME is not set, and the system has no home folder for this user."""
 
 
 class NoFolderError(UsageError, FileNotFoundError):
@@ -29,8 +27,8 @@ class NoFolderError(UsageError, FileNotFoundError):
 
 
 def real_path(path: str | os.PathLike[str]) -> Path:
-    """The absolute path that links lead to. Unlike ``Path.resolve`` before Python 3.13 it does not fail for a
-    link that leads to itself: reading the file says what is wrong. Raises NoFolderError."""
+    """The absolute path, with links resolved. Unlike ``Path.resolve`` before Python 3.13 it does not fail for
+    a link that leads to itself: reading the file reports the error. Raises NoFolderError."""
     try:
         return Path(os.path.realpath(path))
     except FileNotFoundError:
@@ -39,7 +37,7 @@ def real_path(path: str | os.PathLike[str]) -> Path:
 
 @lru_cache(maxsize=256)
 def shared_path(path: str) -> Path:
-    """This path, one object for all who keep it: hundreds of agents keep the same few."""
+    """This path as one shared object: hundreds of agents keep the same few paths."""
     return Path(path)
 
 
@@ -49,17 +47,17 @@ def state_dir() -> Path:
 
 
 def cache_dir() -> Path:
-    """The folder for data that can be made again: ``$QUOTH_CACHE``, or the platform's cache folder."""
+    """The folder for data that can be recreated: ``$QUOTH_CACHE``, or the platform's cache folder."""
     return _folder("QUOTH_CACHE", "user_cache_dir")
 
 
 def config_dir() -> Path:
-    """The folder for what the user writes: ``$QUOTH_CONFIG``, or the platform's configuration folder."""
+    """The folder for the user's settings: ``$QUOTH_CONFIG``, or the platform's configuration folder."""
     return _folder("QUOTH_CONFIG", "user_config_dir")
 
 
 def keys_path() -> Path:
-    """The file of the keys of model servers, where there is no keyring."""
+    """The file with the keys of model servers, for systems without a keyring."""
     return config_dir() / "keys"
 
 
@@ -86,12 +84,11 @@ def _folder(variable: str, kind: str) -> Path:
 
 # File patterns such as ``*.py``, ``src/*.py`` and ``**/*.txt``, as tools and settings take them.
 #
-# Knows texts only; it must not open a file. A pattern is compared with the name of a file, and with its path
-# below the root.
+# A pattern is compared with the name of a file, and with its path below the root.
 
 
 def fits(path: str, pattern: str) -> bool:
-    """Whether the file at a path fits a pattern. ``**/`` stands for any number of folders, also for none."""
+    """Whether the path of a file matches a pattern. ``**/`` matches any number of folders, including none."""
     found = _expression(pattern).fullmatch
     return found(path.rpartition("/")[2]) is not None or found(path) is not None
 
@@ -107,9 +104,7 @@ def _translated(piece: str) -> str:
     return translate(piece).removeprefix("(?s:")[: -len(r")\Z")]
 
 
-# Whether a path still names the file that was opened there: not one that was moved, removed or replaced.
-#
-# It knows paths and inodes; it must not know what the files contain.
+# Whether a path still names the file that was opened there, and not a moved, removed or replaced one.
 
 
 GONE = "the file {} was moved or removed while it was open"
@@ -120,7 +115,8 @@ Identity = tuple[int, int]  # device and inode
 
 
 class SameFile:
-    """The file at a path, as it was when this was made. A file system without stable inodes gives no sign."""
+    """The file at a path, as it was when this object was created. Without stable inodes, changes are not
+    seen."""
 
     __slots__ = ("identity", "path")
 
@@ -129,12 +125,12 @@ class SameFile:
         self.identity = _identity(path)
 
     def lost(self) -> str:
-        """Why the path does not name this file any more; empty if it does."""
+        """Why the path no longer names this file; empty if it does."""
         try:
             found = os.stat(self.path)  # noqa: PTH116  before each transaction: a Path takes twice as long
         except (FileNotFoundError, NotADirectoryError):
             return "" if self.identity is None else GONE.format(self.path)
-        except OSError:  # it cannot be looked at, so nothing is known
+        except OSError:  # it cannot be examined, so nothing is known
             return ""
         now = found.st_dev, found.st_ino
         if now == self.identity and found.st_nlink:
@@ -154,26 +150,25 @@ def _identity(path: str) -> Identity | None:
 
 
 def require_regular(*paths: Path) -> None:
-    """Raise StoreError unless the store and the files beside it are regular files, or missing: to open a fifo
+    """Raise StoreError unless the store and the files beside it are regular files, or missing: opening a fifo
     would wait for ever."""
     for path in paths:
         try:
             mode = path.stat().st_mode
-        except OSError:  # whoever opens it says what is wrong
+        except OSError:  # opening it reports the error
             continue
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise StoreError("", IRREGULAR.format("it" if path == paths[0] else path))
 
 
-# Whether a file is missing, which is another thing than a file that this user cannot reach.
-#
-# It knows files only. ``os.path.lexists`` and, from Python 3.14 on, ``Path.exists`` answer "no" for both:
-# then rules in a folder that cannot be searched would be left out in silence.
+# Whether a file is missing, as opposed to a file that this user cannot reach. ``os.path.lexists`` and, from
+# Python 3.14 on, ``Path.exists`` return False for both: then rules in an unreadable folder would be ignored
+# silently.
 
 
 def is_missing(path: str | os.PathLike[str]) -> bool:
-    """Whether nothing has this name: ENOENT or ENOTDIR, and no other error. A link is something, wherever it
-    leads. Where the answer is no, reading the file says why it cannot be read."""
+    """Whether nothing has this name: ENOENT or ENOTDIR, and not another error. A link counts as existing. If
+    the result is False, reading the file reports why it cannot be read."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -183,17 +178,14 @@ def is_missing(path: str | os.PathLike[str]) -> bool:
     return False
 
 
-# Files and folders of the state that only their user can read, and what to type where one cannot be
-# written.
-#
-# It knows modes and owners; it must not know what the files hold.
+# Files and folders of the state that only their user can read, and the command that makes one writable.
 
 
 def private_folder(folder: Path) -> None:
     """Create a folder that only its user can read (0700). Folders of the state that an older version left
-    open to others are closed, with the files in them. Raises OSError."""
+    readable for others are closed, with the files in them. Raises OSError."""
     state = state_dir()
-    if folder != state and state not in folder.parents:  # somebody else's, for a store of theirs
+    if folder != state and state not in folder.parents:  # a host's own folder, for its own store
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return
     for one in dict.fromkeys((state, folder)):
@@ -210,22 +202,23 @@ def private_folder(folder: Path) -> None:
 
 
 def private_file(path: Path) -> None:
-    """Create a file that only its user can read (0600), or make an existing one so. Raises OSError.
+    """Create a file that only its user can read (0600), or change the mode of an existing one. Raises
+    OSError.
 
-    One that can be used is not opened: closing it would end all locks that this process has on it, also those
-    of another connection, whose write-ahead log another process may then delete."""
+    A usable file is not opened: closing it would end all locks that this process has on it, including the
+    locks of another connection, whose write-ahead log another process may then delete."""
     if path.is_dir() or not os.access(path, os.W_OK):
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     _close(path, 0o600)
 
 
-_CLOSED: set[Path] = set()  # the folders this process has looked at
+_CLOSED: set[Path] = set()  # folders that this process has checked
 
 
 def _close(path: Path, mode: int) -> bool:
     """Remove the rights of others on a file or folder of ours. A shared folder such as /tmp, or the user's
     home, stays as it is."""
-    with contextlib.suppress(OSError, RuntimeError):  # there may be no home
+    with contextlib.suppress(OSError, RuntimeError):  # a user may have no home
         found = path.stat()
         shared = stat.S_ISDIR(found.st_mode) and (found.st_mode & stat.S_ISVTX or path == Path.home())
         if found.st_uid != os.geteuid() or shared:
@@ -236,7 +229,7 @@ def _close(path: Path, mode: int) -> bool:
     return False
 
 
-# What to do where a path cannot be written, by the number of the error. The owner alone may change the bits.
+# How to make a path writable, by the number of the error. Only the owner may change the mode.
 _FIXES = {
     errno.EACCES: "chmod u+rwx {path}",
     errno.EPERM: "chattr -i {path}",
@@ -248,8 +241,8 @@ _FIXES = {
 
 
 def how_to_write(path: Path, number: int | None, variable: str = "") -> str:
-    """What to type so that ``path`` can be written, after the error ``number``, as a clause without a full
-    stop. ``variable`` is the one that moves quoth's own folder elsewhere, such as QUOTH_STATE."""
+    """What to do to make ``path`` writable, after the error ``number``, as a clause without a full stop.
+    ``variable`` is the environment variable that moves quoth's folder, such as QUOTH_STATE."""
     there = next(one for one in (path, *path.absolute().parents) if os.path.lexists(one))
     fix = _FIXES.get(number or 0, "make {path} writable").format(path=shlex.quote(str(there)))
     owner, home = there.lstat().st_uid, Path(os.path.expanduser("~"))  # noqa: PTH111  # Path's raises
@@ -261,7 +254,7 @@ def how_to_write(path: Path, number: int | None, variable: str = "") -> str:
 
 
 def owner_name(number: int) -> str:
-    """The name of a user, or ``user NUMBER`` where the system knows none."""
+    """The name of a user, or ``user NUMBER`` if the system has no name."""
     import pwd
 
     try:

@@ -72,7 +72,7 @@ class WorkspaceStore:
         return self().transaction(synced=False)
 
     def on_disk(self, session: str) -> Awaitable[None]:
-        """Waits until what was written for a session is on disk."""
+        """Waits until all writes of a session are on disk."""
         return self().on_disk(session)
 
     def close(self) -> None:

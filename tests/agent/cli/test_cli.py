@@ -380,7 +380,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["tools", "--tools", "none.hy"], f"{THERE_IS_NO_FILE} none.hy."),
     (
         ["tools", "--tools", "notes.txt"],
-        "notes.txt is no tool file; tools are written in files that end in .hy or .py.",
+        "notes.txt is not a tool file: its name must end in .hy or .py.",
     ),
     (["run", " ", "--model", "scripted:replies.txt"], f"{THE_TASK_IS_EMPTY}."),
     (["run", "x", "--model", "scripted:none.txt"], f"{THERE_IS_NO_SCRIPT_FILE} none.txt."),

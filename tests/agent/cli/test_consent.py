@@ -433,7 +433,7 @@ MISTAKES = [
     ),
     (
         ["approve", "REQUEST", "--edit", '(read-file :path "x")'],
-        f"{AN_EDITED_CALL_KEEPS_ITS}, write-file; this is one of read-file.",
+        f"{AN_EDITED_CALL_KEEPS_ITS}, write-file; this calls read-file.",
     ),
     (
         ["approve", "REQUEST", "--edit", '(write-file :path "x"'],
@@ -451,7 +451,7 @@ MISTAKES = [
     ),
     (
         ["approve", "REQUEST", "--scope", '(write-file :path (under "doc"))', "--yes"],
-        f'(allow (write-file :path (under "doc"))) does not cover the call that was asked for, {WRITE}.',
+        f'(allow (write-file :path (under "doc"))) does not cover the requested call, {WRITE}.',
     ),
     (
         ["approve", "REQUEST", "--scope", '(write-file :pth "x")', "--yes"],

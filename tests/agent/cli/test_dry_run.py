@@ -103,7 +103,7 @@ def test_a_request_shows_its_plan(here: Path) -> None:
         "request"
     ]
     page = quoth("pending", request, cwd=here).out
-    assert "because      it is the plan of a program, with 2 calls that would be asked\n" in page
+    assert "because      it is the plan of a program, with 2 calls that need approval\n" in page
     assert (
         f'the plan     (write-file :path "a.txt" :content "x")  ; ask: {IT_WRITES_FILES}; :writes\n'
         f'             (write-file :path "b.txt" :content "x")  ; ask: {IT_WRITES_FILES}; :writes\n'

@@ -15,7 +15,7 @@ from sentences import (
     DOES_NOT_CONTAIN_THAT_TEXT,
     IS_A_BINARY_FILE_OF,
     IS_LONGER_THAN,
-    IS_NO_REGULAR_EXPRESSION,
+    IS_NOT_A_REGULAR_EXPRESSION,
     IS_NOT_A_REGULAR_FILE,
     IS_NOT_UTF_8_TEXT,
     IS_OUTSIDE_THE_WORKSPACE,
@@ -220,7 +220,10 @@ FAULTS: list[tuple[CallForm, str]] = [
     (call("read-file", path="pipe"), f"pipe {IS_NOT_A_REGULAR_FILE}."),
     (call("list-files", path="scr"), f"{THERE_IS_NO_FILE} scr. Did you mean src?"),
     (call("grep-search", pattern="x", path="scr"), f"{THERE_IS_NO_FILE} scr. Did you mean src?"),
-    (call("grep-search", pattern="(", path="."), f"( {IS_NO_REGULAR_EXPRESSION}: missing ) at position 1."),
+    (
+        call("grep-search", pattern="(", path="."),
+        f"( {IS_NOT_A_REGULAR_EXPRESSION}: missing ) at position 1.",
+    ),
     (call("grep-search", pattern="(a{100}){9999}"), "(a{100}){9999} repeats too much; use smaller counts."),
     (call("grep-search", pattern="x" * 2001), f"The pattern {IS_LONGER_THAN} 2000 characters."),
     (
@@ -547,12 +550,12 @@ def test_an_everyday_pattern_is_not_mistaken_for_such_a_one(here: Gateway, patte
 def test_a_broken_pattern_is_told(here: Gateway, pattern: str) -> None:
     result = here.pass_through(call("grep-search", pattern=pattern))
     assert result.status == "error"
-    assert result.message.startswith(f"{pattern} {IS_NO_REGULAR_EXPRESSION}: ")
+    assert result.message.startswith(f"{pattern} {IS_NOT_A_REGULAR_EXPRESSION}: ")
 
 
 def test_the_helpers_complain_with_a_sentence() -> None:
     search = importlib.import_module("quoth.tools.builtin.search")
-    assert complaint(ToolError, lambda: search.compiled("(")).startswith(f"( {IS_NO_REGULAR_EXPRESSION}")
+    assert complaint(ToolError, lambda: search.compiled("(")).startswith(f"( {IS_NOT_A_REGULAR_EXPRESSION}")
     assert form("(echo)").tool == "echo"
 
 

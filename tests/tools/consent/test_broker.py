@@ -23,7 +23,6 @@ from sentences import (
     QUOTH_PENDING_LISTS_WHAT_IS,
     THE_PERSON_SAID_NO,
     THERE_IS_NO_REQUEST,
-    THERE_IS_NO_TOOL,
 )
 from words import Desk, PausableClock, SharedStore, Spy, complaint, desk, files, form, gateway, shipped, tool
 
@@ -615,7 +614,7 @@ class Answers:
         (
             Decision("scope", "ann", rule="(allow (probe :x 5))"),
             "pending",
-            WAITS[:-1] + ". (allow (probe :x 5)) does not cover the call that was asked for, (probe :x 1).",
+            WAITS[:-1] + ". (allow (probe :x 5)) does not cover the requested call, (probe :x 1).",
         ),
         (
             Decision("edit", "ann", form=form("(probe :y 2)")),
@@ -626,7 +625,7 @@ class Answers:
         (
             Decision("for-ever", "ann"),  # type: ignore[arg-type]
             "pending",
-            WAITS[:-1] + ". A decision is once, duration, scope, edit, deny; not for-ever.",
+            WAITS[:-1] + ". A decision must be once, duration, scope, edit, deny; not for-ever.",
         ),
     ],
 )
@@ -856,13 +855,13 @@ BAD: list[tuple[str, Decision, str]] = [
     (
         "no such kind",
         Decision("always"),  # type: ignore[arg-type]
-        "A decision is once, duration, scope, edit, deny; not always.",
+        "A decision must be once, duration, scope, edit, deny; not always.",
     ),
-    ("an edit of nothing", Decision("edit"), "An edit needs the call to make instead."),
+    ("an edit of nothing", Decision("edit"), "An edit needs the new call."),
     (
         "an edit of another tool",
         Decision("edit", form=form("(other)")),
-        f"{AN_EDITED_CALL_KEEPS_ITS}, probe; this is one of other.",
+        f"{AN_EDITED_CALL_KEEPS_ITS}, probe; this calls other.",
     ),
     (
         "an edit that is no call",
@@ -873,7 +872,7 @@ BAD: list[tuple[str, Decision, str]] = [
     (
         "a scope that does not cover",
         Decision("scope", rule="(allow (probe :x 2))"),
-        "(allow (probe :x 2)) does not cover the call that was asked for, (probe :x 1).",
+        "(allow (probe :x 2)) does not cover the requested call, (probe :x 1).",
     ),
     (
         "a scope about another tool",
@@ -981,7 +980,7 @@ def test_a_tool_that_is_not_loaded_can_be_approved_or_denied_as_it_is(store: Sto
     elsewhere = desk(store)
     for kind in ("scope", "edit"):
         assert complaint(UsageError, lambda kind=kind: elsewhere.decide(kind, name)) == (
-            f"{THERE_IS_NO_TOOL} probe here to check that with; give its file: --tools FILE"
+            "The tool probe is not loaded, so this cannot be checked; give its file: --tools FILE"
         )
     elsewhere.decide("once", name)
     assert here.pass_through("(probe 1)").ok
@@ -1325,7 +1324,7 @@ def test_no_scope_covers_what_a_body_asks(store: Store) -> None:
     (asked,) = here.waiting
     assert (asked.form, asked.rule) == ('(probe :permission? "persona")', "")
     assert complaint(UsageError, lambda: here.decide("scope", rule="(allow (probe))")) == (
-        '(probe :permission? "persona") is what probe itself asks for; no scope covers that. '
+        'probe itself requests (probe :permission? "persona"); no scope covers that. '
         "Approve it once or for a while."
     )
 

@@ -192,7 +192,7 @@ def test_a_plan_is_approved_as_it_is(room: Room) -> None:
     request = room.plan('(sh "a")')
     for kind in ("duration", "scope", "edit"):
         said = complaint(UsageError, lambda kind=kind: room.decide(request, kind))  # type: ignore[misc]
-        assert said == "A plan is approved as it is, for one run of its program; or denied."
+        assert said == "A plan can only be approved unchanged, for one run of its program, or denied."
 
 
 def test_a_call_of_a_tool_itself_is_no_part_of_the_plan_of_a_program(room: Room) -> None:

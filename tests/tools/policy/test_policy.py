@@ -21,7 +21,7 @@ from sentences import (
     HAS_CHANGED_SINCE_IT_WAS,
     HAS_NO_VALUE,
     IS_NEVER_CLOSED,
-    IS_NO_REGULAR_EXPRESSION,
+    IS_NOT_A_REGULAR_EXPRESSION,
     IS_NOT_A_REGULAR_FILE,
     IS_NOT_UTF_8_TEXT,
     IT_ONLY_READS,
@@ -815,7 +815,7 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ("(deny (f :a (under 1)))", '1:20: (under …) must be a text, written "x", not 1.'),
         ('(deny (f :a (under "a" "b")))', '1:13: (under …) takes one text: (under "x").'),
         ('(deny (f :a (under "a\\x00")))', f"1:20: {A_PATH_CANNOT_CONTAIN_A}."),
-        ('(deny (f :a (matches "(")))', f"1:22: ( {IS_NO_REGULAR_EXPRESSION}: missing ) at position 1."),
+        ('(deny (f :a (matches "(")))', f"1:22: ( {IS_NOT_A_REGULAR_EXPRESSION}: missing ) at position 1."),
         (
             '(deny (f :a (matches "(a{9999}){9999}")))',
             "1:22: (a{9999}){9999} repeats too much; use smaller counts.",

@@ -515,7 +515,7 @@ def test_a_macro_of_a_file_beside_is_not_found_and_the_sentence_says_how(tmp_pat
     said = complaint(UsageError, lambda: load(written(tmp_path, "(require mine [inc])")))
     assert said.startswith(f"{tmp_path}/my.hy:5:10: No module named 'mine'\n")
     assert said.endswith(
-        f"\nThe folder of the file is not searched; to have that, say PYTHONPATH={tmp_path} quoth …"
+        f"\nThe folder of the file is not searched; to search it: PYTHONPATH={tmp_path} quoth …"
     )
 
 

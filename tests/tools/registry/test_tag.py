@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import IS_NO_REGULAR_EXPRESSION
+from sentences import IS_NOT_A_REGULAR_EXPRESSION
 from words import complaint, load, tool
 
 from quoth import cognitive_tool, tool_of
@@ -98,7 +98,7 @@ MISTAKES: list[tuple[Any, str]] = [
     ({"prefix": "X", "groups": ["a", "a"]}, "x, :tag: the group a stands twice."),
     (
         {"prefix": "X", "pattern": "a (b"},
-        f"x, :tag: a (b {IS_NO_REGULAR_EXPRESSION}: missing ) at position 4.",
+        f"x, :tag: a (b {IS_NOT_A_REGULAR_EXPRESSION}: missing ) at position 4.",
     ),
     (
         {"prefix": "X", "pattern": "((a{9999}){99})"},

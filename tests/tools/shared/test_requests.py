@@ -183,7 +183,7 @@ def test_an_approval_that_is_forged_counts_as_none(
     )
     assert here.pass_through("(probe)").status == "pending"
     assert [one.reason for one in here.waiting] == [
-        f"it writes files; request {asked.id} was altered by somebody without the key and counts for nothing"
+        f"it writes files; request {asked.id} was altered without the key and does not count"
     ]
     assert not body.ran
 
@@ -214,7 +214,7 @@ def test_an_approval_that_was_used_is_not_used_again_when_it_is_put_back(machine
     client.set(row, before)
     assert here.pass_through("(probe)").status == "pending"
     assert body.calls == 1
-    assert "counts for nothing" in here.waiting[0].reason
+    assert "does not count" in here.waiting[0].reason
 
 
 def test_a_grant_is_for_who_asked_whatever_stands_in_redis(machine: Machines) -> None:

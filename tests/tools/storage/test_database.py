@@ -252,8 +252,8 @@ def test_a_read_only_place_is_named_once(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("quoth.tools.storage.database.private_file", fail)
     assert complaint(UsageError, lambda: Store(path)) == (
-        f"The store {path} cannot be opened: Read-only file system. To go on: mount its disk so that it can "
-        "be written, or: export QUOTH_STATE=DIR (a folder that you can write to)."
+        f"The store {path} cannot be opened: Read-only file system. To continue: mount its disk so that it "
+        "can be written, or: export QUOTH_STATE=DIR (a folder that you can write to)."
     )
 
 
@@ -269,8 +269,8 @@ def test_the_owner_of_a_store_of_another_user_is_named(
     monkeypatch.setattr("quoth.tools.storage.database.private_file", fail)
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert complaint(UsageError, lambda: Store(path)) == (
-        f"The store {path} cannot be opened: Permission denied. To go on: ask {owner}, who owns {tmp_path}, "
-        "for the right to write, or: export QUOTH_STATE=DIR (a folder that you can write to)."
+        f"The store {path} cannot be opened: Permission denied. To continue: ask {owner}, who"
+        f" owns {tmp_path}, for the right to write, or: export QUOTH_STATE=DIR (a folder that you can write to)."
     )
 
 
@@ -396,7 +396,7 @@ def test_what_fails_after_a_joined_one_undoes_that_too(notes: Store) -> None:
 
 
 def test_a_failed_part_that_somebody_caught_is_not_half_kept(notes: Store) -> None:
-    said = "A part of this transaction has failed, so all of it is undone."
+    said = "A part of this transaction has failed, so all of it is rolled back."
 
     def begin(go_on: bool) -> None:
         with notes.transaction() as run:
