@@ -145,7 +145,7 @@ def test_the_calls_before_the_cut_are_done_and_the_rest_is_said_to_be_lost(tmp_p
         on_event=lambda event: notes.append(event.data) if event.kind == "note" else None,
     )
     assert [str(call.form) for call in told.reply.calls] == ['(echo :text "a")']
-    assert "Your reply was cut off by the limit of 600 tokens. What stood behind" in told.shown(2)
+    assert "Your reply was cut off by the limit of 600 tokens. The text behind" in told.shown(2)
     assert notes == [
         "The reply was cut off by the limit of 600 tokens. --max-reply-tokens N allows longer ones."
     ]
