@@ -344,7 +344,7 @@ def test_a_program_that_cannot_be_read_is_invalid(house: House) -> None:
 
 def test_a_dry_run_is_asked_for_in_one_of_two_ways(house: House) -> None:
     result = house.run("1", dry="sideways")
-    assert (result.status, result.message) == ("invalid", 'eval: :dry-run is True or "pure".')
+    assert (result.status, result.message) == ("invalid", 'eval: :dry-run must be True or "pure".')
 
 
 def test_a_model_gets_the_plan_as_text(house: House) -> None:
