@@ -321,7 +321,7 @@ def messages_of(agent: AsyncAgent, as_json: bool) -> list[str]:
 
 
 def listener_for(options: StreamOptions) -> Speech | EventLines:
-    """The listener that shows a running task: words and calls for a person, or each event as a line of JSON."""
+    """A listener that shows a running task: words and calls for a person, or each event as a JSON line."""
     if not options.stream:
         from quoth.agent.terminal.speech import Speech
 

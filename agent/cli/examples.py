@@ -7,10 +7,11 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "": ('quoth run "What is in this folder?"', "quoth help how do I take back an edit"),
     "run": ('quoth run "Which file is the longest?"', "quoth run - --model ollama:qwen3 --json < task.txt"),
     "chat": ("quoth chat", "quoth chat --gateway stdio --approvers ann"),
+    "acp": ("quoth acp", "quoth acp --policy rules.hy"),
     "models": ("quoth models --check", "quoth models login openai"),
     "call": (
         "quoth call '(read-file :path \"notes.txt\")'",
-        "quoth call '(word-count :text \"a b\")' --tools word-count.hy --json",
+        "quoth call '(word-count :path \"notes.txt\")' --tools word-count.hy --json",
     ),
     "read": ("quoth read reply.txt", "quoth read --json < reply.txt"),
     "tools": ("quoth tools grep-search", "quoth tools test word-count.hy"),
