@@ -74,6 +74,10 @@ class FlightContext:
     runs: list[Run] = field(default_factory=list)
     interrupted: bool = False
 
+    @property
+    def session(self) -> str:
+        return self.log.session.id
+
     def approval(self, step: Part) -> Approval | None:
         return approval_of(self.store, self.plan, self.path, step, self.agent.table)
 

@@ -21,6 +21,9 @@ class Stoppable(Protocol):
     @property
     def interrupted(self) -> bool: ...
 
+    @property
+    def session(self) -> str: ...
+
     def interrupt(self, asking: bool = False) -> None: ...
 
 

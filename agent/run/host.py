@@ -389,19 +389,22 @@ class SessionHost:
 
     def interrupt(self) -> bool:
         """Stop the current run or flight: the model at once, a call within a second. The Reply of the run has
-        the status ``interrupted``. A pending question to a person is withdrawn, and its call waits.
+        the status ``interrupted``. A pending question of this session to a person is withdrawn, and its
+        call waits.
 
         Returns false if there is nothing to stop, or it was already interrupted."""
         stopped = [host.interrupt() for host in self._beside]
         return self._interrupt() or any(stopped)
 
     def _interrupt(self) -> bool:
-        asking, run = self.broker.asking, self._running
+        run = self._running
+        sessions = {self.session} if run is None else {self.session, run.session}
+        asking = self.broker.asking(sessions)
         if run is not None and not run.interrupted:
             run.interrupt(asking)
         elif not asking:
             return False
-        self.broker.interrupt()  # this ends its call
+        self.broker.interrupt(sessions)  # this ends its call
         return True
 
     def interrupt_politely(self) -> bool:

@@ -32,7 +32,7 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -99,7 +99,10 @@ class Broker(Decisions):
         super().__init__(store, table, workspace, audit=audit, clock=clock, channel=channel, rows=rows)
         self._person = person
         self._asked = asked
-        self._asking: set[str] = set()  # requests that a person is now being asked about
+        self._asking: dict[
+            str, str
+        ] = {}  # requests that a person is now being asked about: session by request
+        self._questions: dict[str, asyncio.Future[Any]] = {}  # the person's answer to each of them
         self._opening = threading.Lock()
         self._settled: set[str] = set()  # calls that have used a decision
         self._stale: set[str] = set()  # calls whose approval was for another change
@@ -250,12 +253,12 @@ class Broker(Decisions):
                 self._rows.change(call.session, call.user, lambda rows: _expire(rows, request))
             raise
         finally:
-            self._asking.discard(request)
+            self._asking.pop(request, None)
 
     async def _wait(self, asked: Awaitable[Any], call: Call, request: str) -> Any:
         """The person's answer; _ELSEWHERE if the request was decided elsewhere meanwhile: then the question
         is withdrawn."""
-        asking = asyncio.ensure_future(asked)
+        asking = self._questions[request] = asyncio.ensure_future(asked)
         try:
             while not (await asyncio.wait({asking}, timeout=ELSEWHERE_SECONDS))[0]:
                 with contextlib.suppress(QuothError):  # a request that cannot be looked up is still asked
@@ -263,12 +266,13 @@ class Broker(Decisions):
                         self._tell("withdraw", call, f"{found.outcome}{found.why and ': '}{found.why}")
                         return _ELSEWHERE
         finally:
+            withdrawn = self._questions.pop(request, None) is None
             if not asking.done():
                 asking.cancel()
                 await asyncio.wait({asking})
                 if not asking.cancelled():
                     asking.exception()  # it was withdrawn; its outcome does not count
-        return asking.result()
+        return None if withdrawn else asking.result()
 
     def waits(self, call: Call, instead: CallForm | None = None) -> None:
         """Reserve the decisions that ``call`` has used for its resumption: it, or the call ``instead`` that
@@ -339,15 +343,24 @@ class Broker(Decisions):
         found = [row for name in {call.id, call.key} - {""} for row in rows.where(used_by=name)]
         return list(dict.fromkeys(row.call for row in found if row.call != call.id))
 
-    @property
-    def asking(self) -> bool:
-        """Whether the person is being asked a question now."""
-        return bool(getattr(self._person, "asking", False))
+    def asking(self, sessions: Collection[str]) -> bool:
+        """Whether the person is being asked a question of one of these sessions now."""
+        return bool(getattr(self._person, "asking", False) and self._of(sessions))
 
-    def interrupt(self) -> None:
-        """Withdraw the question that the person is being asked, and ask no other until ``listen``;
-        requests stay open."""
-        self._tell("interrupt")
+    def interrupt(self, sessions: Collection[str]) -> None:
+        """Withdraw the questions of these sessions, and ask no other until ``listen``, unless the person is
+        asked questions of other sessions, too; requests stay open."""
+        own = self._of(sessions)
+        if len(own) == len(self._asking):
+            self._tell("interrupt")
+            return
+        for request in own:
+            if (asked := self._questions.pop(request, None)) is not None:
+                asked.cancel()
+
+    def _of(self, sessions: Collection[str]) -> list[str]:
+        """The requests of these sessions that the person is asked about now."""
+        return [request for request, session in self._asking.items() if session in sessions]
 
     def listen(self) -> None:
         """Ask the person again from now on."""
@@ -459,7 +472,7 @@ class Broker(Decisions):
         with self._opening:  # two equal concurrent questions have separate requests
             opened = self._rows.change(call.session, call.user, act)
             if asking:
-                self._asking.add(opened)
+                self._asking[opened] = call.session
         return opened
 
 

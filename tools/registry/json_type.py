@@ -211,8 +211,8 @@ def words(schema: Mapping[str, Any], docs: bool = False) -> str:
         return " | ".join(map(print_value, constants))
     if name := FORMATS.get(schema.get("format") or schema.get("contentEncoding")):  # type: ignore[arg-type]
         return name
-    if inner := branches(schema):
-        return " or ".join(words(one, docs) for one in inner)
+    if members := branches(schema):
+        return " or ".join(words(one, docs) for one in members)
     kind = schema.get("type", "any")
     if kind == "array":
         if "prefixItems" in schema:

@@ -13,9 +13,11 @@ from quoth import HostServices
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.neuro.backends.messages import Messages
+from quoth.tools.call.call import Call
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import BusyError
+from quoth.tools.registry.table import CognitiveTool
 
 
 class Crowd:
@@ -81,6 +83,51 @@ async def test_an_interrupt_stops_all_of_them(tmp_path: Path) -> None:
         assert it.interrupt()
         assert [reply.status for reply in await runs] == ["interrupted"] * 3
         assert not it.interrupt()
+
+
+class Crowded:
+    """A person who is asked several questions at once, and answers none."""
+
+    def __init__(self) -> None:
+        self.asked: dict[str, str] = {}
+        self.interrupted = asyncio.Event()
+
+    @property
+    def asking(self) -> bool:
+        return bool(self.asked)
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> None:
+        self.asked[call.session] = reason
+        try:
+            await self.interrupted.wait()
+        finally:
+            del self.asked[call.session]
+
+    def interrupt(self) -> None:
+        self.interrupted.set()
+
+
+async def test_an_interrupt_leaves_the_questions_of_other_chats(tmp_path: Path) -> None:
+    person = Crowded()
+    async with async_agent(tmp_path, consent=person) as it:
+        first, second, third = (it.for_chat(name) for name in "abc")
+        calls = [
+            asyncio.ensure_future(chat.call('(write-file :path "a.txt" :content "x")'))
+            for chat in (first, second)
+        ]
+        while len(person.asked) < 2:
+            await asyncio.sleep(0)
+        assert not third.interrupt()
+        assert not it.interrupt()
+        assert list(person.asked) == [first.session, second.session]
+        assert first.interrupt()
+        assert (await calls[0]).status == "pending"
+        assert list(person.asked) == [second.session]
+        assert not first.interrupt()
+        assert second.interrupt()
+        assert (await calls[1]).status == "pending"
+        assert person.interrupted.is_set()
+        assert len(it.broker.requests()) == 2
 
 
 async def test_what_waits_in_a_session_beside_is_gone_on_with_there(tmp_path: Path) -> None:

@@ -815,8 +815,8 @@ def test_a_question_can_be_taken_back(store: Store) -> None:
             self.taken = True
 
     person = Interrupted()
-    desk(store, probe(), person=person).broker.interrupt()
-    desk(store, probe()).broker.interrupt()
+    desk(store, probe(), person=person).broker.interrupt(["s"])
+    desk(store, probe()).broker.interrupt(["s"])
     assert person.taken
 
 
