@@ -12,12 +12,24 @@ from sentences import THERE_IS_NO_REQUEST
 from words import files, lines, quoth
 
 ROOT = Path(__file__).parents[3]
-ELISP = ROOT / "plans" / "emacs" / "quoth.el"
+ELISP = ROOT / "plans" / "emacs"
 LOADED = f"""
 (setq load-prefer-newer t org-confirm-babel-evaluate nil make-backup-files nil)
-(load "{ELISP}" nil t)
+(setq default-directory "/" inhibit-message t)
+(add-to-list 'load-path "{ELISP}")
+(require 'quoth)
+(org-babel-do-load-languages 'org-babel-load-languages '((quoth . t)))
 (setq quoth-command command-line-args-left command-line-args-left nil)
+(defvar said-last nil "The latest message.")
+(advice-add 'message :before (lambda (form &rest words) (when form (setq said-last (apply #'format form words)))))
 (defun tell (&rest words) (princ (concat (mapconcat (lambda (one) (format "%s" one)) words " ") "\\n")))
+(defun settle ()
+  "Wait until what was started is over."
+  (let ((end (+ (float-time) 60)))
+    (while (and (or quoth--running (seq-some #'process-live-p (mapcar #'get-buffer-process (buffer-list))))
+                (< (float-time) end))
+      (accept-process-output nil 0.02)))
+  (accept-process-output nil 0.05))
 (defun said (words) (condition-case it (funcall words) (error (error-message-string it))))
 """
 WRITES = (
@@ -60,11 +72,12 @@ if EMACS:
         script = """
           (fset 'y-or-n-p (lambda (question) (tell question) t))
           (fset 'read-string (lambda (&rest _) "not $(id)"))
-          (quoth-pending)
+          (fset 'completing-read (lambda (question choices &rest _) (tell choices) "-2"))
+          (quoth-pending) (settle)
           (tell (count-lines (point-min) (point-max)))
           (goto-char (point-min))
           (search-forward "a.txt")
-          (call-interactively #'quoth-pending-approve)
+          (call-interactively #'quoth-pending-approve) (settle)
           (with-current-buffer "*quoth request*" (tell major-mode) (tell (buffer-string))
             (font-lock-ensure)
             (search-forward "! ")
@@ -72,17 +85,17 @@ if EMACS:
           (tell (count-lines (point-min) (point-max)))
           (goto-char (point-min))
           (search-forward "b.txt")
-          (call-interactively #'quoth-pending-deny)
+          (call-interactively #'quoth-pending-deny) (settle)
           (tell (count-lines (point-min) (point-max)))
-          (tell (said (lambda () (quoth-pending-show "zzzzz"))))
-          (fset 'completing-read (lambda (question choices &rest _) (tell choices) "-2"))
-          (quoth--run nil "call" "--session" "s2"
-                       "(ask-person :question \\"How many?\\" :choices [\\"1\\" \\"-2\\"])")
-          (tabulated-list-print)
+          (quoth-pending-show "zzzzz") (settle)
+          (tell said-last)
+          (quoth--wait '("call" "--session" "s2"
+                         "(ask-person :question \\"How many?\\" :choices [\\"1\\" \\"-2\\"])") nil)
+          (quoth-pending) (settle)
           (goto-char (point-min))
           (search-forward "How many?")
-          (call-interactively #'quoth-pending-answer)
-          (tell (nth 1 (quoth--run nil "resume" "s2")))
+          (call-interactively #'quoth-pending-answer) (settle)
+          (tell (nth 1 (quoth--wait '("resume" "s2") nil)))
         """
         said = in_emacs(tmp_path, script)
         assert said[0] == "2"
@@ -103,14 +116,14 @@ if EMACS:
         files(tmp_path, {"plan.org": PLAN})
         script = """
           (find-file "plan.org")
-          (let* ((flight (quoth-fly buffer-file-name)) (process (get-buffer-process flight)))
-            (while (process-live-p process) (accept-process-output process 0.1))
-            (accept-process-output nil 0.1)
+          (let ((flight (quoth-fly buffer-file-name)))
+            (settle)
             (tell (with-current-buffer "plan.org" (count-matches "^[*] [DF][OA]" (point-min) (point-max))))
             (with-current-buffer flight (goto-char (point-min)))
             (next-error)
             (tell (buffer-name) (line-number-at-pos) (buffer-substring (point) (line-end-position))))
-          (quoth-log "")
+          (quoth-log "") (settle)
+          (set-buffer (window-buffer))
           (tell major-mode)
           (goto-char (point-min))
           (tell (if (search-forward "read-file :path" nil t) "logged" (buffer-string)))
@@ -126,14 +139,13 @@ if EMACS:
         )
         script = """
           (setq default-directory (expand-file-name "repo/sub/"))
-          (let* ((flight (quoth-fly "../../away/plan.org")) (process (get-buffer-process flight)))
-            (while (process-live-p process) (accept-process-output process 0.1))
-            (accept-process-output nil 0.1)
+          (let ((flight (quoth-fly "../../away/plan.org")))
+            (settle)
             (tell (with-current-buffer flight (buffer-string)))
             (tell (with-temp-buffer (insert-file-contents "../../away/plan.org") (buffer-string))))
         """
         said = "\n".join(in_emacs(tmp_path, script))
-        assert f"workspace {tmp_path}/repo (you are in sub/" in said
+        assert f'default-directory: "{tmp_path}/repo/"' in said
         assert "* DONE one" in said
         assert "a.here" in said
 
@@ -147,7 +159,7 @@ if EMACS:
           (save-buffer)
         """
         said = in_emacs(tmp_path, script)
-        assert said[0].startswith("quoth: invalid: echo: :text should be str, not 5.")
+        assert said[0].startswith("invalid: echo: :text should be str, not 5.")
         text = (tmp_path / "a.org").read_text()
         assert '#+RESULTS:\n| 5 | 2 | ü😀 | a "q" $(id) `id` |\n' in text
         assert "#+RESULTS:\n| 42 | here |\n" in text
