@@ -285,6 +285,7 @@ class SessionHost:
         self.door = self.door.with_tools(table)
         self.catalog = self.catalog.of(self.listed())
         self.broker.use(table)
+        self.broker.use_in(self.session, table)
         self.parts.call_log.also_hide(table.secrets)
         self.record.open_again(self.given)
 
@@ -319,6 +320,7 @@ class SessionHost:
         one named after the chat. Close it before its agent."""
         self.require_open()
         name = str(chat)
+        self.broker.use_in(session or session_of_chat(name), self.table)
         return SessionHost(self.parts, session or session_of_chat(name), self.user, name, like=self)
 
     @contextlib.contextmanager
@@ -430,6 +432,7 @@ class SessionHost:
         await self.events.stop_all(self.interrupt)
         await self.own.programs.aclose()
         if self.chat:
+            self.broker.use_in(self.session, None)
             await self.own.memory.aclose()
             return
         parts = self.parts

@@ -62,13 +62,12 @@ class Decisions(RequestStore):
         """Open a request to approve ``plan``, the result of the dry run ``call``, as a whole, and return its
         id. Only the host calls this. With ``bound``, an approval is for the run ``call``; otherwise for the
         program's next run."""
-        tool, text = self._table.get(call.tool), str(call.form.args["form"])
-        shapes = [self._with_files(shape) for shape in plan["shapes"]]
+        tool, text = self._tools(call.session).get(call.tool), str(call.form.args["form"])
+        shapes = [self._with_files(call.session, shape) for shape in plan["shapes"]]
         asks = replace(call, form=plans.request_form(tool, text, plan))
         digest = request_digest(asks.form, tool.version, call.session)
-        hide = Redactor(
-            replace(asks.form, args={"form": Code(text)}), (), self._table.secrets, by_looks=False
-        )
+        secrets = self._tools(call.session).secrets
+        hide = Redactor(replace(asks.form, args={"form": Code(text)}), (), secrets, by_looks=False)
         shown = canonical(replace(asks.form, args={**asks.form.args, "form": hide.form.args["form"]}))
         number = len(plan["shapes"])
         origins = call.origins()  # before the store is locked
@@ -86,13 +85,13 @@ class Decisions(RequestStore):
 
         return self._rows.change(call.session, call.user, act)
 
-    def _with_files(self, shape: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_files(self, session: str, shape: Mapping[str, Any]) -> dict[str, Any]:
         """A call of a plan with the contents of its files: as the dry run found them, or as the plan says
         they were shown."""
-        if shape["tool"] not in self._table:
+        if (tool := self._tools(session).find(shape["tool"])) is None:
             return dict(shape)
         args = {name: pattern["is"] for name, pattern in shape["args"].items() if "is" in pattern}
-        found = replaced(self._table.get(shape["tool"]), args, self._workspace)
+        found = replaced(tool, args, self._workspace)
         known = shape.get("files", {})
         return {**shape, "files": {path: known.get(path, digest) for path, digest in found.items()}}
 
@@ -115,12 +114,16 @@ class Decisions(RequestStore):
         """The call of an open request with its changes; None if its tool has no ``:changes``. If they are
         ``shown`` to a person, from now on an approval is for these changes. Raises UsageError."""
         row = self._find(request)
-        if row.state != "pending" or row.expires <= self._rows.now() or row.tool not in self._table:
+        if (
+            row.state != "pending"
+            or row.expires <= self._rows.now()
+            or row.tool not in self._tools(row.session)
+        ):
             return None
         if row.request.question is not None:
             return None
         asked, form = self._require_open(request)
-        tool = self._table.get(asked.tool)
+        tool = self._tool(asked)
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
         if plans.PLAN in form.args:
             return None
@@ -140,14 +143,18 @@ class Decisions(RequestStore):
     def differs(self, request: str, shown: Files | None = None) -> bool:
         """Whether the present changes of an open request differ from the changes ``shown`` last."""
         row = self._find(request)
-        if row.state != "pending" or row.tool not in self._table or (shown is None and not row.files):
+        if (
+            row.state != "pending"
+            or row.tool not in self._tools(row.session)
+            or (shown is None and not row.files)
+        ):
             return False
         asked, form = self._require_open(request)
         if ANSWER in form.args or PERMISSION in form.args or plans.PLAN in form.args:
             return False
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
         then = of_text(row.files) if shown is None else shown
-        return not fits(then, look(self._table.get(asked.tool), call, self._workspace)[1])
+        return not fits(then, look(self._tool(asked), call, self._workspace)[1])
 
     def is_planned(self, call: Call, text: str) -> bool:
         """Whether a plan of the program ``text`` is approved for this very run, ``call``."""
@@ -216,7 +223,8 @@ class Decisions(RequestStore):
         if filled.form is not None:  # the edited call is bound to the files as they are now
             instead = Call(asked.call, filled.form, asked.route, asked.user, asked.session)
             _, shown = look(self._tool(asked), instead, self._workspace)
-        params = self._table.get(asked.tool).params if asked.tool in self._table else _params(asked, form)
+        tool = self._tools(asked.session).find(asked.tool)
+        params = _params(asked, form) if tool is None else tool.params
         why = encodable(Redactor(form, params, by_looks=False).text(filled.why))
         filled = replace(filled, by=encodable(filled.by), why=why)
         lasts = {
@@ -283,11 +291,11 @@ class Decisions(RequestStore):
         return f"Request {asked.id} was {done} before, by {_who(asked.decider)} at {when}."
 
     def _tool(self, asked: Request) -> CognitiveTool:
-        if asked.tool not in self._table:
+        if (tool := self._tools(asked.session).find(asked.tool)) is None:
             raise UsageError(
                 f"The tool {asked.tool} is not loaded, so this cannot be checked; give its file: --tools FILE"
             )
-        return self._table.get(asked.tool)
+        return tool
 
     def _record(self, asked: Request, form: CallForm, decision: Decision, params: Sequence[Param]) -> None:
         """Write the decision to the audit."""

@@ -276,6 +276,7 @@ class RequestStore:
         self._rows = rows or StoreRequests(store, clock)
         self._store = store
         self._table = table
+        self._tables: dict[str, ToolTable] = {}  # by session, where one has its own
         self._workspace = workspace
         self._audit = audit
 
@@ -287,6 +288,17 @@ class RequestStore:
     def use(self, table: ToolTable) -> None:
         """Use these tools from now on."""
         self._table = table
+
+    def use_in(self, session: str, table: ToolTable | None) -> None:
+        """Look the tools of this session's requests up in ``table`` from now on; None forgets the session."""
+        if table is None:
+            self._tables.pop(session, None)
+        else:
+            self._tables[session] = table
+
+    def _tools(self, session: str) -> ToolTable:
+        """The tools of a session."""
+        return self._tables.get(session, self._table)
 
     def requests(self, *, session: str | None = None, every: bool = False) -> list[Request]:
         """The open requests, oldest first; with ``every``, the decided and used ones too."""

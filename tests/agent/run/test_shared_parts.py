@@ -12,8 +12,9 @@ from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import pytest
-from words import async_agent, files
+from words import async_agent, files, tool
 
+from quoth import ask
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.host import Belongings, SessionHost
 from quoth.agent.run.parts import AgentParts
@@ -23,7 +24,7 @@ from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Decision
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.shared_store import WorkspaceStore
 
@@ -44,6 +45,7 @@ MAY_CHANGE = {
     ("RulesPolicy", "_index"): "a cache: the rules about a tool",
     ("StoreCallLog", "_secrets"): "parameters that are never written; only added to",
     ("Broker", "_table"): "the newest tools; a request is bound to the version that was asked about",
+    ("Broker", "_tables"): "entries name their session",
     ("SessionHost", "_beside"): "the hosts of runs in progress, which an interrupt stops too",
 }
 ATOMS = (str, bytes, int, float, bool, type(None), Path, type, ModuleType, BuiltinFunctionType)
@@ -300,3 +302,16 @@ async def test_the_flight_of_a_chat_saves_its_plan_before_its_person_is_asked(
         assert all(report.ok for report in await asyncio.gather(*flown))
     assert any(seen[0])
     assert seen[1] == [True, True]
+
+
+async def test_a_request_is_decided_by_the_tools_of_its_own_chat(tmp_path: Path) -> None:
+    own = tool("own", body=lambda: "mine", guard=lambda: ask("may I?"))
+    async with async_agent(tmp_path) as it:
+        chat, other = it.for_chat("a"), it.for_chat("b")
+        chat.host.use_tools(ToolTable([*it.host.table, own]))
+        assert (await chat.call("(own)")).status == "pending"
+        other.host.use_tools(it.host.table)
+        (request,) = it.broker.requests()
+        it.broker.decide(request.id, Decision("once", "ann"))
+        (result,) = await chat.resume()
+        assert (result.status, result.value) == ("ok", "mine")
