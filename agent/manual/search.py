@@ -141,10 +141,16 @@ class Found:
 
 def asked(words: Iterable[str]) -> list[str]:
     """The words of a question that say what it is about."""
-    text = " ".join(words).lower()
+    return list(dict.fromkeys(word for word in _words(" ".join(words)) if word not in STOP))
+
+
+def _words(text: str) -> list[str]:
+    """The words of a text; one with marks, such as ``scripted:FILE``, also as its parts."""
+    text = text.lower()
     for phrase, meant in PHRASES.items():
         text = re.sub(phrase, meant, text)
-    return list(dict.fromkeys(word for word in _WORD.findall(text) if word not in STOP))
+    found = _WORD.findall(text)
+    return found + [part for word in found if ":" in word for part in word.split(":") if part]
 
 
 def ranked(words: Iterable[str], pages: Iterable[Page]) -> Found:
@@ -185,7 +191,7 @@ def line_of(section: PageSection, words: Iterable[str]) -> str:
     stems = {stem: weight for word in asked(words) for stem, weight in _meanings(word).items()}
 
     def worth(text: str, part: float) -> float:
-        return part * sum(stems.get(stem, 0) for stem in set(map(_stem, _WORD.findall(text.lower()))))
+        return part * sum(stems.get(stem, 0) for stem in set(map(_stem, _words(text))))
 
     prose = re.sub(r"(?ms)^#\+begin_.*?^#\+end_\w+$", "", section.text)
     prose = re.sub(r"(?m)^(?:#\+|\|-|\*+ ).*$", "", prose)
@@ -211,7 +217,7 @@ def fields_of(page: Page, section: PageSection) -> tuple[Counter[str], ...]:
     """The stems of a section by where they are, as _WEIGHTS counts them."""
     entries, about = " ".join(section.entries), f"{page.topic} {page.title} {page.about}"
     texts = (section.title or page.title, entries, about, section.text)
-    return tuple(Counter(map(_stem, _WORD.findall(text.lower()))) for text in texts)
+    return tuple(Counter(map(_stem, _words(text))) for text in texts)
 
 
 @cache
