@@ -113,7 +113,7 @@ It is kept in knowledge/inbox.org.
 8, ben: put it on the wall
 >
 ? (publish :text "Solar cells last.") waits for approval: it uses the network.
-! text: in the text of claim Solar cells last 30 years.
+  text: in the text of claim Solar cells last 30 years.
 + publish was denied: the person said: Not on this wall.
 > Denied: (publish :text "Solar cells last.")
 7, ann: RESEARCH: pigs
