@@ -9,6 +9,7 @@ import os
 import pydoc
 import sys
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any
 
 from quoth.agent.manual.pages import TOPICS, Page, PageSection, look_up, pages
@@ -33,7 +34,7 @@ def answer(words: Sequence[str], width: int = 100, *, org: bool = False, command
 
     words = " ".join(words).split()
     if not words:
-        return _contents()
+        return _contents(width)
     found, note = _found(words)
     if isinstance(found, list) and len(found) > 1 and not org:
         return note + _places(found, words, width, command)
@@ -78,13 +79,18 @@ def _page(page: Page) -> dict[str, str]:
     return {"topic": page.topic, "title": page.title, "about": page.about}
 
 
-def _contents() -> str:
-    widths = {group: max(10, *map(len, names)) for group, names in TOPICS.items()}
-    groups = [
-        f"{group}\n" + "".join(f"  {name:<{widths[group]}} {pages()[name].about}\n" for name in names)
-        for group, names in TOPICS.items()
-    ]
-    return "\n".join([*groups, WAYS])
+def _contents(width: int) -> str:
+    """The pages by group, each with its description, which is wrapped at ``width``."""
+    lines = []
+    for group, names in TOPICS.items():
+        column = max(10, *map(len, names)) + 3
+        lines.append(group)
+        for name in names:
+            indent = " " * column
+            rows = fill(pages()[name].about, width, initial_indent=indent, subsequent_indent=indent)
+            lines.append(f"  {name:<{column - 2}}{rows[column:]}")
+        lines.append("")
+    return "\n".join([*lines, WAYS])
 
 
 def _places(sections: Sequence[PageSection], words: Sequence[str], width: int, command: str) -> str:

@@ -21,10 +21,13 @@ def test_all_pages_are_listed_with_what_they_are_about(tmp_path: Path) -> None:
     assert sorted(name for group in TOPICS.values() for name in group) == sorted(
         ["settings", *(path.stem for path in PAGES)]
     )
-    listed = quoth("help", cwd=tmp_path).out
+    listed = quoth("help", cwd=tmp_path, env={"COLUMNS": "80"}).out
+    assert [line for line in listed.splitlines() if len(line) > 80] == []
     for name, one in pages().items():
         assert one.title, name
-        assert re.search(rf"^  {name} +{re.escape(one.about)}$", listed, re.MULTILINE), name
+        about = re.search(rf"^  {name} +(\S.*\n(?:   +\S.*\n)*)", listed, re.MULTILINE)
+        assert about, name
+        assert " ".join(about[1].split()) == one.about
 
 
 def test_a_page_is_shown_given_as_org_and_as_json(tmp_path: Path) -> None:
