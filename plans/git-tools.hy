@@ -1,15 +1,15 @@
-"Git for flight plans: what was changed, and what was done since. Each is one argument vector, never a shell.
-They run a program, and a repository may hold settings that run others, so they ask before they do."
+"Git tools for flight plans: changes and commits. Each tool runs one argument vector, never a shell.
+They ask first, because git is a program, and a repository may contain settings that run other programs."
 
 (eval-when-compile (require quoth [def-shell-tool]))
 (import quoth [deny])
 
 (defn revision [text]
-  "Guard: a revision or range, and no option."
-  (if (.startswith text "-")  (deny f"{text} is an option of git, and no revision")  True))
+  "Guard: a revision or range, not an option."
+  (if (.startswith text "-")  (deny f"{text} is an option of git, not a revision")  True))
 
 (def-shell-tool git-diff
-  "Show what differs from a revision, by default what is not committed yet."
+  "Show the differences from a revision, by default the uncommitted changes."
   :parameters [of  {:type str  :doc "A revision or a range such as main..HEAD"  :default "HEAD"}
                but {:type str  :doc "A file or folder to leave out"  :default ""}]
   :guard      (revision of)
@@ -22,7 +22,7 @@ They run a program, and a repository may hold settings that run others, so they 
 (def-shell-tool git-log
   "List commits, one line each, the latest first."
   :parameters [of    {:type str  :doc "A revision or a range such as v1..HEAD"  :default "HEAD"}
-               count {:type int  :doc "At most so many"  :default 50  :min 1  :max 500}]
+               count {:type int  :doc "Maximum number of commits"  :default 50  :min 1  :max 500}]
   :guard      (revision of)
   :effects    [:reads :runs]
   :examples   [(git-log :count 5)]

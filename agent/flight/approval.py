@@ -1,11 +1,10 @@
-"""Approvals of plan steps: who approved which step, recorded in the store, and which calls that covers.
+"""Approvals of plan steps: decisions of persons about steps, recorded in the store, and the calls they cover.
 
-Knows plans, the store and the broker. An approval is bound to digests of the step and of the tools it names;
-the TODO word in the file has no effect. It covers calls that policy would ask about, if the step's forms make
-them with literal arguments and the person was shown them. Each attempt may make them once, through the
-approval of a whole program (tools/consent/plan_approvals.py). It covers no call of a model, none whose
-arguments are known only in flight, and none that a rule or a guard denies.
-"""
+An approval is bound to digests of the step and of its tools; the TODO word in the file has no effect. It
+covers calls that policy would ask about, if the step's forms contain them with literal arguments and the
+person saw them. Each attempt may run each of them once, through the approval of a whole program
+(tools/consent/plan_approvals.py). It does not cover calls of a model, calls whose arguments are known only in
+flight, or calls that a rule or a guard denies."""
 
 from __future__ import annotations
 
@@ -45,9 +44,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Approval:
     """A person's decision about a step. ``at`` is in seconds since the epoch. ``holds`` is False if the step
-    or a tool in it has changed since; ``step`` is the id at the time of the decision, and ``seen`` holds the
-    digests of the calls that were shown. ``files`` is what the files held that these calls replace, by path,
-    or what the plan's own calls have left in them since."""
+    or a tool in it changed since; ``step`` is the id at the time of the decision, ``seen`` the digests of the
+    shown calls. ``files`` maps each path that these calls replace to the file's content then, or to the
+    content that the plan's own calls wrote since."""
 
     decision: Literal["approve", "deny"]
     user: str
@@ -70,15 +69,15 @@ def record(
     covered: Coverage | None = None,
     workspace: Workspace | None = None,
 ) -> None:
-    """Record a person's decision about a step in the store and the audit, in one transaction. ``covered`` is
-    what the person was shown; an approval covers no other call, whatever policy asks in flight, and no change
-    of a file of the ``workspace`` that is another one by then."""
+    """Record a person's decision about a step in the store and the audit trail, in one transaction.
+    ``covered`` are the shown calls; the approval covers no others, and no change of a file in ``workspace``
+    whose content differs by then."""
     shown: dict[str, Any] = {"calls": sorted(covered.seen if covered else ()), "files": {}}
     if covered is not None and workspace is not None:
         for one in covered.calls:
             shown["files"] |= replaced(table.get(one.call.tool), one.call.args, workspace)
     denied, digest = decision.kind == "deny", plan.digest(step)
-    said = f"step {'denied' if denied else 'approved'} by {decision.by or 'somebody'}"
+    said = f"step {'denied' if denied else 'approved'} by {decision.by or 'a person'}"
     with store.transaction() as run:
         audit.write(decision_row(decision, said, "fly", digest, f"{plan.source.name} {step.id}"))
         run(
@@ -100,12 +99,12 @@ def record(
 
 
 def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTable) -> Approval | None:
-    """Return the last decision about a step. A refusal holds until somebody approves the step, even if it is
-    changed. It also holds for a step under another headline that does the same, unless that step has an
-    approval that holds."""
+    """Return the last decision about a step. A denial lasts until a person approves the step, even if the
+    step changes. It also applies to a step with the same body under another headline, unless that step has a
+    valid approval."""
     what = "SELECT digest, tools, decision, user, at, why, step, seen FROM plan_steps AS said WHERE plan = ?"
     if not store.execute("SELECT 1 FROM plan_steps WHERE plan = ? LIMIT 1", (path,)):
-        return None  # as it is of most plans
+        return None  # most plans have no decisions
     own = store.execute(f"{what} AND step = ? ORDER BY seq DESC LIMIT 1", (path, step.id))
 
     def is_same(digest: str, tools: str) -> bool:
@@ -127,14 +126,14 @@ def approval_of(store: Store, plan: Plan, path: str, step: Part, table: ToolTabl
 
 
 def _shown_in(text: str) -> dict[str, Any]:
-    """What a person was shown who approved a step; a store of before has the calls alone."""
+    """The calls and files shown for an approval; older stores have only the calls."""
     shown = json.loads(text)
     return shown if isinstance(shown, dict) else {"calls": shown, "files": {}}
 
 
 def note_left(store: Store, path: str, before: Mapping[str, str], left: Mapping[str, str]) -> None:
-    """Note what approved calls of a plan have ``left`` in files that held ``before``: later calls of the plan
-    may replace that."""
+    """Record that approved calls of a plan changed files from ``before`` to ``left``, so that later calls of
+    the plan may replace the new contents."""
     with store.transaction() as run:
         for seq, seen in run("SELECT seq, seen FROM plan_steps WHERE plan = ?", (path,)):
             shown = _shown_in(seen)
@@ -145,14 +144,13 @@ def note_left(store: Store, path: str, before: Mapping[str, str], left: Mapping[
 
 
 def approves(approval: Approval | None) -> TypeGuard[Approval]:
-    """Whether a person has approved the step as it is now."""
+    """Whether a person approved the step in its present form."""
     return approval is not None and approval.holds and approval.decision == "approve"
 
 
 def approved_words(plan: Plan, step: Part) -> list[Any]:
-    """Return what a step says by itself, to which an approval makes it a person's words: its title and prose,
-    the plan's notes for it, its blocks, and the data in the plan that these refer to. Results are no part of
-    it."""
+    """Return the own texts of a step, which an approval turns into words of the person: its title and prose,
+    the plan's notes for it, its blocks, and the plan's data that these refer to. Results are excluded."""
     forms = list(step.running)
     for form in step.running:
         forms += [called(plan, form), *libraries(plan, form).values()]
@@ -165,7 +163,7 @@ def approved_words(plan: Plan, step: Part) -> list[Any]:
 
 def body_digest(plan: Plan, step: Part) -> str:
     """Return a digest of the forms and the objective of a step, without its id and title; empty for a step
-    that is only an expectation."""
+    with only an expectation."""
     forms = [
         [called(plan, form).text, [[var.name, var.text] for var in variables(plan, form)]]
         for form in step.running
@@ -176,7 +174,7 @@ def body_digest(plan: Plan, step: Part) -> str:
 
 
 def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
-    """Return a digest of the versions of the tools in a step's forms, so that an approval ends with them."""
+    """Return a digest of the versions of the tools in a step's forms; an approval ends when it changes."""
     found: dict[str, str] = {}
     for form in step.running:
         names = [var.name for var in variables(plan, form)]
@@ -186,8 +184,8 @@ def tools_digest(plan: Plan, step: Part, table: ToolTable) -> str:
 
 
 def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why: str) -> None:
-    """Approve, for this one run of a program (``call``), those calls of its dry run ``plan`` that have
-    literal arguments and that the person has seen, where the files that they replace are those of then."""
+    """Approve, for this one run of a program (``call``), the calls of its dry run ``plan`` that have literal
+    arguments, that the person saw, and whose files to replace are unchanged since."""
     known, _ = _parted(plan)
     if shapes := [{**shape, "files": dict(by.files)} for shape in known if _seen(plan, shape) in by.seen]:
         request = broker.ask_for_plan(call, {**plan, "shapes": shapes}, bound=True)
@@ -196,8 +194,8 @@ def cover(broker: Broker, call: Call, plan: Mapping[str, Any], by: Approval, why
 
 @dataclass(frozen=True)
 class Covered:
-    """A call that an approval covers, without declared secrets, and how many times it may be made in one
-    attempt; None means any number. ``seen`` holds the digests of the calls that it stands for."""
+    """A call that an approval covers, without declared secrets, and how many times it may run in one attempt;
+    None means any number. ``seen`` are the digests of the calls that it represents."""
 
     call: CallForm
     times: int | None
@@ -206,8 +204,8 @@ class Covered:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What an approval of a step covers: a model and calls. ``asks`` says, with the reason, what a person
-    will be asked all the same."""
+    """The scope of an approval of a step: a model and calls. ``asks`` describes, with reasons, the calls that
+    will still need a question."""
 
     model: str
     calls: tuple[Covered, ...]
@@ -219,7 +217,7 @@ class Coverage:
 
 
 async def coverage(agent: SessionHost, plan: Plan, step: Part) -> Coverage:
-    """Find what an approval of a step would cover. It calls no tool and reads only the plan."""
+    """Find the scope of an approval of a step. Calls no tool and reads only the plan."""
     calls: dict[str, Covered] = {}
     asks: dict[str, None] = {}
     for form in step.running:
@@ -230,7 +228,7 @@ async def coverage(agent: SessionHost, plan: Plan, step: Part) -> Coverage:
             calls[str(one.call)] = replace(one, times=both, seen=(*known.seen, *one.seen))
         asks |= dict.fromkeys(other)
     if step.objective and step.tools != ():
-        asks["what its model calls"] = None
+        asks["calls of its model"] = None
     return Coverage(step.model, tuple(calls.values()), tuple(asks))
 
 
@@ -238,20 +236,18 @@ async def _coverage(agent: SessionHost, plan: Plan, form: Form) -> tuple[list[Co
     given, text = variables(plan, form), called(plan, form).text
     if not knows_all(plan, form):
         refs = unknown_refs(plan, form)
-        asks = [
-            f"{name} (it works with what {refs} comes to)" for name in _changing(agent.table, text, given)
-        ]
+        asks = [f"{name} (it uses the result of {refs})" for name in _changing(agent.table, text, given)]
         for block in libraries(plan, form).values():
             names = _changing(agent.table, block.text, block.vars)
-            asks += [f"{name} (of the block {block.name}, which gives a value)" for name in names]
+            asks += [f"{name} (in the block {block.name}, which computes a value)" for name in names]
         return [], asks
     found = await Calls(agent).eval(known_program(plan, form), route="flight", dry_run="pure")
     if not found.ok:
-        return [], [f"anything ({found.message})"]
+        return [], [f"every call ({found.message})"]
     known, unknown = _parted(found.value)
     asks = [f"{shape['tool']} ({_unknown(shape)} known only in flight)" for shape in unknown]
     if not found.value["complete"]:
-        asks.append("what else it may call (it cannot be followed everywhere)")
+        asks.append("further calls (the program cannot be followed completely)")
     shown = [(_shown(shape, agent.table), shape["times"], (_seen(found.value, shape),)) for shape in known]
     return [Covered(*one) for one in shown], asks
 
@@ -263,7 +259,7 @@ def _changing(table: ToolTable, text: str, given: Sequence[Var]) -> list[str]:
 
 
 def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
-    """Split the calls that policy would ask about into those with literal arguments only, and the others."""
+    """Split the calls that policy would ask about: those with only literal arguments, and the others."""
     parted: tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]] = ([], [])
     for shape in plan["shapes"]:
         parted[not all(map(_is_literal, shape["args"].values()))].append(shape)
@@ -271,7 +267,7 @@ def _parted(plan: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], list[Mapp
 
 
 def _unknown(shape: Mapping[str, Any]) -> str:
-    """The arguments of a call that hold results; the others are the plan's own words."""
+    """The arguments of a call that contain results; the others are the plan's own words."""
     names = [f":{name}" for name, pattern in shape["args"].items() if not _is_literal(pattern)]
     return f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'}"
 
@@ -283,7 +279,7 @@ def _shown(shape: Mapping[str, Any], table: ToolTable) -> CallForm:
 
 
 def _seen(plan: Mapping[str, Any], shape: Mapping[str, Any]) -> str:
-    """Return a digest of a program's call and the number of times it may be made."""
+    """Return a digest of a program's call, and the number of times it may run."""
     data = json.dumps([plan["program"], shape], sort_keys=True)
     return hashlib.sha256(data.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -292,26 +288,26 @@ def _is_literal(pattern: Mapping[str, Any]) -> bool:
     return "is" in pattern or "sha256" in pattern
 
 
-# Shows a step to the person who decides about it: its programs, their variables, its properties, and what
-# an approval covers.
+# Shows a step to the person who decides about it: its programs, their variables, its properties, and the
+# scope of an approval.
 #
-# Knows plans and coverage; it must not know the store, nor decide anything. Everything that the digest of
-# the step covers is shown. Long lines are broken and indented here, so that no text of a plan can imitate
-# quoth's own lines, and control characters are shown as escapes. Only an argument or a value longer than
-# WHOLE_CHARS is shown by its head, length and digest; the JSON holds it whole.
+# The page shows everything that the digest of the step covers. Long lines are broken and indented here, so
+# that no text of a plan can imitate quoth's own lines; control characters are shown as escapes. Only an
+# argument or a value longer than WHOLE_CHARS is shortened to its head, length and digest; the JSON has all of
+# it.
 
 
 WHOLE_CHARS, HEAD_CHARS = 2000, 200
 NARROWEST = 40
-CHANGED_LINES = 40  # of the difference of one file
-LABEL, TEXT, MORE = "    ", "        ", "      … "  # no text of a plan stands left of TEXT
+CHANGED_LINES = 40  # lines shown of the difference of one file
+LABEL, TEXT, MORE = "    ", "        ", "      … "  # texts of a plan begin at the column of TEXT
 
 
 def page(
     plan: Plan, step: Part, word: str, covered: Coverage | None, changes: Sequence[FileDifference] = ()
 ) -> str:
-    """Return the step as text for a person; ``covered`` is what an approval covers, None for a denial, and
-    ``changes`` what its calls would change as the files are now."""
+    """Return the step as text for a person. ``covered`` is the scope of an approval, None for a denial;
+    ``changes`` are the changes that its calls would make to the present files."""
     head = f"{word:<9}{step.id}  {step.title}  (digest {plan.digest(step)[:12]})"
     lines = list(_folded(" ".join(head.split("\n")), ""))
     for label, texts in _parts(plan, step, covered):
@@ -322,7 +318,7 @@ def page(
     for one in changes:
         shown = drawn(one.lines, _width() - len(TEXT), color=False)
         more = [f"… {len(shown) - CHANGED_LINES} more lines"] if len(shown) > CHANGED_LINES else []
-        lines += _folded(f"as the files are now: {one.head}", LABEL)
+        lines += _folded(f"with the present files: {one.head}", LABEL)
         lines += [f"{TEXT}{line}" for line in [*shown[:CHANGED_LINES], *more]]
     if warning := mixed("\n".join(text for _, texts in _parts(plan, step, covered) for text in texts)):
         lines += [f"{LABEL}look out:", *_folded(warning, TEXT)]
@@ -330,7 +326,7 @@ def page(
 
 
 def as_data(plan: Plan, step: Part) -> dict[str, Any]:
-    """Return a step as JSON data, with nothing shortened."""
+    """Return a step as JSON data, without shortening."""
     return {
         "title": step.title,
         "phase": step.phase,
@@ -348,14 +344,14 @@ def as_data(plan: Plan, step: Part) -> dict[str, Any]:
 
 
 def coverage_data(covered: Coverage) -> dict[str, Any]:
-    """Return what an approval covers as JSON data; ``times`` is None for any number of calls."""
+    """Return the scope of an approval as JSON data; ``times`` is None for any number of calls."""
     calls = [{"call": str(one.call), "times": one.times} for one in covered.calls]
     model = [{"model": covered.model}] if covered.model else []
     return {"covers": [*model, *calls], "asks": list(covered.asks)}
 
 
 def properties(step: Part) -> dict[str, str]:
-    """Return the properties in effect for a step, inherited ones included."""
+    """Return the properties in effect for a step, including inherited ones."""
     budget = [(name, getattr(step.budget, name)) for name in BUDGETS]
     told = {
         "TOOLS": None if step.tools is None else " ".join(step.tools) or "nil",
@@ -372,17 +368,17 @@ def properties(step: Part) -> dict[str, str]:
 
 
 def _parts(plan: Plan, step: Part, covered: Coverage | None) -> Iterator[tuple[str, list[str]]]:
-    """What there is to see, each under its label."""
+    """The parts of the page, each with its label."""
     if remarks := _remarks(step):
-        yield "the file remarks", remarks
+        yield "comments in the file", remarks
     for form in step.running:
         yield from _block(plan, form, "runs", called(plan, form).text)
         for name, block in libraries(plan, form).items():
-            yield from _block(plan, block, "runs before that, for a value", f"#+NAME: {name}\n{block.text}")
+            yield from _block(plan, block, "runs first, to compute a value", f"#+NAME: {name}\n{block.text}")
     if step.objective:
         yield "objective", [step.objective]
         if told := [f"{note.title}:\n{note.prose}" for note in plan.notes(step)]:
-            yield "its model is told as well", told
+            yield "its model also reads", told
     if told := [f":{name}: {value}" for name, value in properties(step).items()]:
         yield "properties", told
     if covered is not None:
@@ -390,7 +386,7 @@ def _parts(plan: Plan, step: Part, covered: Coverage | None) -> Iterator[tuple[s
 
 
 def _remarks(step: Part) -> list[str]:
-    """The comments between the headline and what runs: in a draft, where its addresses come from."""
+    """The comments between the headline and the forms; in a draft, they name the sources of its addresses."""
     if not step.running:
         return []
     rows = step.place.source.lines[step.place.line : step.running[0].place.line]
@@ -411,7 +407,7 @@ def _covers(step: Part, covered: Coverage) -> Iterator[tuple[str, list[str]]]:
     if calls:
         yield f"covers, in {attempts}", calls
     if not (calls or covered.model):
-        yield "covers", ["no call" if covered.asks else "no call, for none is asked about"]
+        yield "covers", ["no call" if covered.asks else "no call, because none needs a question"]
     if covered.asks:
         yield "will still ask", list(covered.asks)
 
@@ -421,7 +417,8 @@ def _times(times: int | None) -> str:
 
 
 def _with(plan: Plan, form: Form) -> dict[str, Any]:
-    """The variables of a block with their values; of one that is known only in flight, whose result it is."""
+    """The variables of a block with their values, or for a value known only in flight, the source of the
+    result."""
     return {
         var.name: {"result-of": var.ref}
         if var.ref and var.ref not in plan.data
@@ -433,9 +430,9 @@ def _with(plan: Plan, form: Form) -> dict[str, Any]:
 
 
 def _value(name: str, given: dict[str, Any]) -> list[str]:
-    """A variable in lines: each row of a table has its own."""
+    """A variable as lines, one for each row of a table."""
     if "value" not in given:
-        return [f"{name} = what {given['result-of']} comes to"]
+        return [f"{name} = the result of {given['result-of']}"]
     value, named = given["value"], f"{given['data']}, " if "data" in given else ""
     if isinstance(value, list) and any(isinstance(row, list) for row in value):
         rows = number_of(len(value), "row")
@@ -449,7 +446,7 @@ def _brief_call(call: CallForm) -> str:
 
 
 def _brief(value: Any) -> str:
-    """A value as it is printed; a huge one by its head, length and digest."""
+    """A value as text; a huge one as its head, length and digest."""
     text = print_value(value)
     if len(text) <= WHOLE_CHARS:
         return text
@@ -469,7 +466,8 @@ def _width() -> int:
 
 
 def _folded(line: str, first: str) -> Iterator[str]:
-    """A line in pieces that fit, so that no terminal breaks it by itself; elsewhere it stays whole."""
+    """A line in pieces that fit the terminal, so that the terminal does not break it; elsewhere the whole
+    line."""
     from rich.cells import chop_cells
 
     text, out = first + visible(line.expandtabs()), results()

@@ -1,7 +1,4 @@
-"""Writes the prompt for a step's model: the task, and the plan, earlier results and the last failure.
-
-Knows plans and results as data; it must not know runs or models.
-"""
+"""Writes the prompt for a step's model: the task, the plan, earlier results and the last failure."""
 
 from __future__ import annotations
 
@@ -12,17 +9,17 @@ from quoth.agent.flight.status import StepAttempt, result_of
 from quoth.agent.plan.model import Part, Plan
 from quoth.agent.terminal.forms import Aside, shortened, show_value
 
-SHARE = 2  # earlier results may take so many times the room of one result, each of them half of it
+SHARE = 2  # all earlier results together may take SHARE times the room of one result, each of them half of it
 
 
 def task_of(step: Part, again: bool = False) -> str:
-    """Return the task of a step's model. ``again``: the expectation was not true after an earlier answer.
-    The task itself says so, because small models are shown it again after each result."""
+    """Return the task of a step's model. ``again`` means that the expectation was false after an earlier
+    answer. The task says so, because small models read the task again after each result."""
     task = f"{step.title}\n\n{step.prose}" if step.title else step.prose
     if not again:
         return task
     where = " (result is your answer)" if step.says_result else ""
-    why = f"It was tried before, and this was not true afterwards{where}: {step.expect}"
+    why = f"An earlier attempt failed, because this was not true afterwards{where}: {step.expect}"
     return f"{task}\n\n{why}\nDo every part of the task, so that it becomes true."
 
 
@@ -35,8 +32,8 @@ def briefing(
     room: int,
     aside: Aside,
 ) -> str:
-    """Return what the model reads besides its task. ``found`` returns the attempt that gave a step its
-    result, ``failed`` is the try of this step that failed last, ``answer`` its answer if it gave one, and
+    """Return the text that the model reads besides its task. ``found`` returns the attempt with the result of
+    a step, ``failed`` is the last failed attempt at this step, ``answer`` its answer if it gave one, and
     ``room`` the limit for one result, in characters."""
     parts = [f"This is one step of the plan {plan.title or plan.source.name}."]
     if step.phase:
@@ -50,9 +47,9 @@ def briefing(
             left -= len(text)
             results.append(f"{one.id}: {text}")
     if results:
-        parts.append("What earlier steps came to:\n" + "\n".join(results))
+        parts.append("Results of earlier steps:\n" + "\n".join(results))
     if failed is not None:
-        parts.append(f"It was tried before, and that failed: {failed.text}")
+        parts.append(f"An earlier attempt failed: {failed.text}")
         if answer:
-            parts.append(f"The answer of that try was:\n{shortened(answer, room // 2, aside)}")
+            parts.append(f"The answer of that attempt was:\n{shortened(answer, room // 2, aside)}")
     return "\n\n".join(parts)

@@ -1,7 +1,6 @@
-"""Finds the calls that a plan would make, step by step; only calls that read are really made.
+"""Finds the calls that a plan would run, step by step; runs only read-only calls.
 
-Knows plans and the dry run of programs. A block that needs a result of another block cannot be followed, so
-only its tools are named.
+A block that needs a result of another block cannot be followed, so only its tools are named.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 
 
 async def dry_flight(agent: SessionHost, file: PlanFile, wanted: Wanted) -> list[dict[str, Any]]:
-    """Return for each chosen step, as JSON data, the calls of its blocks, the tools that its model may use
-    and the calls of its expectation; and the same for groups with an expectation. Raises UsageError for a
-    plan with faults."""
+    """Return for each chosen step and each group with an expectation, as JSON data, the calls of its blocks,
+    the tools that its model may use and the calls of its expectation. Raises UsageError for a plan with
+    faults."""
     plan = file.plan
     if faults := check(plan, agent.table, agent.config.providers):
         raise UsageError("\n".join(str(fault) for fault in faults))
@@ -57,8 +56,8 @@ async def _row(agent: SessionHost, part: Part, more: dict[str, Any]) -> dict[str
 
 
 async def _looks(agent: SessionHost, part: Part) -> str:
-    """Return the calls that an expectation would make, each with its verdict; empty if it makes none or
-    depends on the result of its step."""
+    """Return the calls that an expectation would run, each with its verdict; empty if it has none or depends
+    on the result of its step."""
     if not part.expect or part.says_result:
         return ""
     result = await Calls(agent).eval(part.expect, route="flight", dry_run=True)
@@ -73,7 +72,7 @@ async def _block(agent: SessionHost, plan: Plan, step: Part, form: Form) -> dict
         names = [var.name for var in variables(plan, form)]
         uses = dict.fromkeys(use.tool.name for use in tool_uses(called(plan, form).text, agent.table, names))
         refs, may = unknown_refs(plan, form), ", ".join(uses) or "no tool"
-        return {**row, "text": f"; it works with what {refs} will have come to, and may call: {may}"}
+        return {**row, "text": f"; it uses the result of {refs}, and may call: {may}"}
     result = await Calls(agent).eval(known_program(plan, form), route="flight", dry_run=True)
     if not result.ok:
         return {**row, "text": f"; {result.message}"}

@@ -1,9 +1,8 @@
-"""Flies a plan: chooses which step runs next, and records each result in the transcript and the plan's file.
+"""Flies a plan: chooses the next step, and records each result in the transcript and the plan's file.
 
-Knows plans, their files and the transcript of a flight; flight/step.py runs a single step. The state of a
-flight is derived from the transcript of its session alone: the file shows the state and is never read for it.
-A flight that was killed or interrupted, that failed or waited for a decision, continues where it stopped.
-After a flight in which everything is done, the next call begins a new one.
+flight/step.py runs a single step. The state of a flight is derived only from the transcript of its session;
+the file shows the state but is never read for it. A flight that was killed or interrupted, that failed or
+waited for a decision, continues where it stopped. After a complete flight, the next call begins a new one.
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ from quoth.tools.text import short
 if TYPE_CHECKING:
     from quoth.agent.run.host import SessionHost
 
-TOGETHER = 8  # steps at once, at most
-EVERY = 0.5  # seconds from one writing of the file to the next, where nobody waits for it
-REASON_CHARS = 400  # of the reason in a line of the log
+TOGETHER = 8  # maximum number of steps run at the same time
+EVERY = 0.5  # minimum seconds between two writes of the file, unless a write is urgent
+REASON_CHARS = 400  # maximum characters of the reason in a line of the log
 
 
 # The status of a group without an end of its own, by its TODO word.
@@ -57,10 +56,10 @@ _STATUS = {"RUNNING": "begun", "WAITING": "waits", "FAILED": "failed", "DONE": "
 
 
 async def fly(agent: SessionHost, file: PlanFile, wanted: Wanted, session: str = "") -> FlightReport:
-    """Fly a plan; see AsyncAgent.fly. ``session`` is the session to use; empty to continue the last flight,
+    """Fly a plan; see AsyncAgent.fly. ``session`` is the session to use; if empty, continue the last flight,
     or begin one in an unused session."""
-    with hold(flight_lock(file.path), f"{file.shown} is being flown by another process."):
-        plan = file.reload()  # what a tool or an editor has made of it before nobody could
+    with hold(flight_lock(file.path), f"Another process is flying {file.shown}."):
+        plan = file.reload()  # a tool or an editor may have changed it before the lock
         if faults := check(plan, agent.table, agent.config.providers):
             raise UsageError("\n".join(str(fault) for fault in faults))
         return await _Flight(agent, file, wanted, session).fly()
@@ -70,29 +69,29 @@ class _Flight:
     def __init__(self, agent: SessionHost, file: PlanFile, wanted: Wanted, session: str) -> None:
         self.agent = agent
         self.file = file
-        self.plan: Plan = file.plan  # as it was when the flight began; the file may change
+        self.plan: Plan = file.plan  # at the start of the flight; the file may change later
         self.wanted = wanted
         self.chosen = chosen_steps(self.plan, wanted)
         self.named = session
         self.notes: dict[str, None] = {}
-        self.unwritten: list[str] = []  # why the last writing of the file failed
-        self.fresh: set[str] = set()  # what is begun anew though it is over
+        self.unwritten: list[str] = []  # reasons for the failure of the last write of the file
+        self.fresh: set[str] = set()  # ended parts to fly again
         self.usage: dict[str, Usage] = {}
         self.stopped = ""
-        self._first = 0  # of the plan's order; what stands before it is over
-        self._has_lost = True  # a part may be lost for which others wait
-        self._groups: dict[str, Part] = {}  # whose words are to be written
-        self._read: tuple[int, StepAttempt] | None = None  # the last attempt that was read, once it was over
-        self._shown: dict[str, tuple[int, FileEdit]] = {}  # what the file shows of a part that is over
-        self._values: dict[int, str] = {}  # what a step came to, by the event that says it is done
+        self._first = 0  # index in the plan's order; all earlier parts have ended
+        self._has_lost = True  # a part that others wait for may be lost
+        self._groups: dict[str, Part] = {}  # groups whose words must be written
+        self._read: tuple[int, StepAttempt] | None = None  # the last ended attempt that was read
+        self._shown: dict[str, tuple[int, FileEdit]] = {}  # the file's contents for each ended part
+        self._values: dict[int, str] = {}  # results of steps, by the event that says that the step is done
         self._timer: asyncio.TimerHandle | None = None
-        self._next = 0.0  # when the file may be written again
+        self._next = 0.0  # the earliest time of the next write of the file
         self.log = self._log()
         since = max([self.log.begun, *(one.seq for past in self.log.history.values() for one in past)])
         self.state = FlightState(self.plan, self.log, self.fresh, since)
         self.context = FlightContext(agent, agent.store, self.plan, str(file.path), self.log, self.made)
 
-    # Which flight
+    # Choosing the flight
 
     def _log(self) -> FlightLog:
         """Return the log of the flight to continue, or begin a new flight."""
@@ -123,13 +122,13 @@ class _Flight:
         return agent.session if not used else f"s{secrets.token_hex(4)}"
 
     def _finished(self, log: FlightLog) -> bool:
-        """Whether a flight has nothing left to do for the plan as it is now."""
+        """Whether a flight has completed the present plan."""
         found = FlightState(self.plan, log)
         return log.status == "done" and all(map(found.settled, (*self.plan.steps, *found.groups)))
 
     def _begin_again(self, log: FlightLog) -> None:
-        """Mark ended parts as ``fresh``, to fly them again: those that failed in a flight that has ended
-        since, those that have changed, and those that the user named."""
+        """Mark ended parts as ``fresh``, to fly them again: failed parts of an ended flight, changed parts,
+        and parts that the user named."""
         found = FlightState(self.plan, log)
         for part in (*self.plan.steps, *found.groups):
             one = log.latest(part.id)
@@ -155,7 +154,7 @@ class _Flight:
         return not left and any(leaf.id in self.chosen for leaf in leaves)
 
     def made(self, step: Part) -> StepAttempt | None:
-        """The attempt that gave a step its result: in this flight, or in an earlier one of the same step."""
+        """The attempt with a step's result: in this flight, or in an earlier flight of the same step."""
         digest = self.plan.digest(step)
         one = self.state.current(step)
         if one is not None and one.status == "done":
@@ -187,9 +186,9 @@ class _Flight:
                 )
             self.log.session.open(self.agent.given)
             self._show(reset=not self.log.history)
-            for part in self._flown():  # where it was broken off after a failure
+            for part in self._flown():  # parts interrupted after a failure
                 self._after(part)
-            self._tell("flight", lambda: self.file.plan)  # with the words that stand in the file now
+            self._tell("flight", lambda: self.file.plan)  # with the words that are now in the file
             asking = BEFORE_ASKING.set(self._save)
             try:
                 with self.agent.stoppable(self.context), self._traced():
@@ -200,7 +199,7 @@ class _Flight:
             status = self._ended()
             self._show()
             if self._save() and status == "done":
-                status = "failed"  # the next flight of the plan runs nothing again, and writes the file
+                status = "failed"  # the next flight runs no step again, but writes the file
             self.log.end(status)
         report = self.report(status, time.monotonic() - began)
         self._tell("landed", lambda: report)
@@ -211,10 +210,10 @@ class _Flight:
         return nullcontext() if tracer is None else tracer.flight(self.log.session.id)
 
     async def _steps(self) -> None:
-        """Run the parts that are ready, and those that become ready, until none is left."""
+        """Run the parts that are ready or become ready, until none is left."""
         most = TOGETHER if self.wanted.parallel else 1
         running: dict[asyncio.Task[None], Part] = {}
-        tried: set[str] = set()  # what waits or was interrupted in this flight is not begun twice
+        tried: set[str] = set()  # parts that wait or were interrupted in this flight are not begun twice
         try:
             while True:
                 self._skip()
@@ -236,7 +235,7 @@ class _Flight:
             await asyncio.gather(*running, return_exceptions=True)
 
     def _ready(self) -> Iterator[Part]:
-        """Yield the groups with an expectation, and then the steps, that can begin."""
+        """Yield the groups with an expectation that can begin, then the steps that can begin."""
         if self.stopped or self.context.interrupted:
             return
         groups = self.state.groups
@@ -258,7 +257,7 @@ class _Flight:
         return all(map(self.state.passed, self._before(step)))
 
     def _before(self, step: Part) -> Iterator[Part]:
-        """Yield the chosen steps that a step waits for, and the groups they complete. The last comes first,
+        """Yield the chosen steps that a step waits for, and the groups they complete, in reverse order,
         because a caller can stop at the first one that has not passed."""
         groups = dict.fromkeys(self.state.expected_before(step))
         for name in reversed(self.plan.waits[step.id]):
@@ -287,11 +286,11 @@ class _Flight:
                     self._write(step, StepStatus(step.id, "skipped", digest, number, 1, fate))
 
     def _is_lost(self, part: Part) -> bool:
-        """Whether a part has ended so that no part that waits for it can begin."""
+        """Whether the end of a part prevents the parts that wait for it."""
         return self.state.is_over(part) and not self.state.passed(part)
 
     async def _part(self, part: Part) -> None:
-        """Begin or continue a part, and record how the attempt ends."""
+        """Begin or continue a part, and record the end of the attempt."""
         one = self.state.current(part)
         goes_on = one is not None and not one.over
         if one is None or one.over:
@@ -304,14 +303,14 @@ class _Flight:
         approval = self.context.approval(part) if part.is_step else None
         if approval is not None and approval.decision == "deny":
             why = f"the person said: {approval.why}" if approval.why else "the person said no"
-            same = "" if approval.step == part.id else f"it is what {approval.step} was, and "
+            same = "" if approval.step == part.id else f"it does the same as {approval.step}, and "
             self._write(part, replace(one, status="denied", text=f"{part.id} was denied: {same}{why}."))
             self._after(part)
             return
         running = FileEdit(part.id, "RUNNING" if part.is_step else "", one.digest)
         if (faults := self.file.edit([running])) or (faults := self._save_soon()):
             self.notes |= dict.fromkeys(faults)
-            self.stopped = f"{part.id} was not begun."
+            self.stopped = f"{part.id} was not started."
             return
         if not goes_on:
             self._note(part, one)
@@ -322,7 +321,7 @@ class _Flight:
             came = await attempt(self.context, part, one.attempt)
         except asyncio.CancelledError:
             took = time.monotonic() - began
-            self._write(part, replace(one, status="interrupted", text="It was broken off.", seconds=took))
+            self._write(part, replace(one, status="interrupted", text="It was interrupted.", seconds=took))
             raise
         self.usage[part.id] = self.usage.get(part.id, Usage()) + came.usage
         took = time.monotonic() - began
@@ -341,8 +340,9 @@ class _Flight:
         return 1 + max((one.attempt for one in self.log.history.get(part.id, ())), default=0)
 
     def _note(self, part: Part, one: StepStatus) -> None:
-        """Write the status of a part into the transcript. That it is begun or done is not waited for: what it
-        does is on disk before anybody has its result, and from that it would come to the same again."""
+        """Write the status of a part into the transcript. A "begun" or "done" is not synced at once: its
+        calls are on disk before any reader gets their results, and from them the step would get the same
+        result again."""
         self.fresh.discard(part.id)
         self.log.add(one, synced=one.status not in ("begun", "done", "skipped"))
         self._first = min(self._first, self.state.changed(part))
@@ -354,7 +354,7 @@ class _Flight:
         if last is None or (last.status, last.attempt, last.text) != ("waits", one.attempt, one.text):
             self._note(part, one)
         self._show([part])
-        if one.status == "done":  # for the report, as long as it is at hand
+        if one.status == "done":  # keep it for the report
             self._value_of(part, self.log.history[part.id][-1])
         self._save_soon(at_once=bool(part.objective) or one.status not in ("done", "skipped"))
         self._tell("step", lambda: self.report_of(part))
@@ -369,11 +369,11 @@ class _Flight:
         waits = any(self.state.status(part) == "waits" for part in parts)
         return "pending" if waits and not lost and not self.stopped else "failed"
 
-    # What is shown
+    # Writing the file
 
     def _show(self, parts: Iterable[Part] | None = None, *, reset: bool = False) -> None:
-        """Have the state of the flight written into the file, for all parts or for these and the groups that
-        contain them. Add to the notes what cannot be written."""
+        """Write the state of the flight into the file, for all parts or for these and the groups that contain
+        them. Adds failures to the notes."""
         shown = self.plan.parts if parts is None else parts
         edits = [edit for part in shown if (edit := self._edit(part, reset)) is not None]
         self.notes |= dict.fromkeys([*self.file.edit(edits), *self.file.lost()])
@@ -381,7 +381,7 @@ class _Flight:
             self._groups |= {group.id: group for part in parts for group in part.around}
 
     def _save(self) -> list[str]:
-        """Write into the file what it is to show; return, and add to the notes, what could not be written."""
+        """Write the pending state into the file; return the failures, and add them to the notes."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -394,7 +394,7 @@ class _Flight:
         return faults
 
     def _save_soon(self, *, at_once: bool = False) -> list[str]:
-        """Write the file now, or unless ``at_once`` a little later if that was done just before."""
+        """Write the file now; unless ``at_once``, wait if the last write was less than EVERY seconds ago."""
         loop = asyncio.get_running_loop()
         if at_once or loop.time() >= self._next:
             return self._save()
@@ -425,7 +425,8 @@ class _Flight:
         return "APPROVED" if approves(self.context.approval(step)) else "PLAN"
 
     def _word_of(self, group: Part) -> str:
-        """Return the TODO word of a group: DONE only if all its steps are, or its own expectation is true."""
+        """Return the TODO word of a group: DONE only if all its steps are done, or its own expectation is
+        true."""
         own = self.state.status(group) if group.expect else ""
         if own in ("done", "failed", "denied"):
             return WORDS[own]
@@ -441,7 +442,7 @@ class _Flight:
         return "WAITING" if "waits" in found and "begun" not in found else "RUNNING"
 
     def _line(self, one: StepStatus) -> str:
-        """Return a line for the log, made from the event alone, so that it is always the same."""
+        """Return a line for the log, made only from the event, so that it is always the same."""
         at = datetime.fromisoformat(one.at).astimezone().strftime("%Y-%m-%d %a %H:%M")
         word = WORDS[one.status] if one.status not in ("waits", "interrupted") else one.status
         line = f"{word} [{at}] digest {one.digest[:12]}, session {self.log.session.id}"
@@ -464,7 +465,7 @@ class _Flight:
         )
 
     def _value_of(self, part: Part, one: StepStatus) -> str:
-        """What a step came to, which is done."""
+        """The result of a done step."""
         if one.seq not in self._values:
             self._values[one.seq] = show_value(result_of(part, self._attempt(one)))
         return self._values[one.seq]

@@ -1,8 +1,7 @@
-"""Writes TODO words, results and log lines into the file of a plan that is flown; each write is atomic.
+"""Writes TODO words, results and log lines into a plan's file during a flight; each write is atomic.
 
-Knows the disk and edits of Org; must not know tools or how steps run. Changes that an editor makes meanwhile
-are kept: edits go into the current text, and a step that has been changed since it was flown is left alone.
-Edits are made in memory and may be written later, many at once.
+Changes by an editor during the flight are kept: edits are applied to the current text, and a step that
+changed since it was flown is not edited. Edits are made in memory, and many may be written together later.
 """
 
 from __future__ import annotations
@@ -29,22 +28,21 @@ from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.file_lock import hold
 
-# The log of a flight in its session's transcript: which plan it flies, and the status of each step.
-#
-# Knows the transcript only, which is the only record of a flight. Must not know plans' files, doors or
-# models.
+# The log of a flight in its session's transcript: the plan, and the status of each step. The transcript is
+# the
+# only record of a flight.
 #
 # A flight has a number in its session. The events of flight 1 have the key ``f1``, those of its steps
 # ``f1/ID``. An attempt at a step is the run ``f1/ID/ATTEMPT``, so that its calls have keys of their own.
 
 
-OVER = ("done", "failed", "denied", "skipped")  # a step that is so has ended
+OVER = ("done", "failed", "denied", "skipped")  # the statuses of ended steps
 
 
 @dataclass(frozen=True)
 class StepStatus:
-    """The status of a step, or of a group with an expectation, as one event records it. ``attempt`` counts
-    all attempts of the flight, ``tries`` those since the step was last reset; ``text`` is the reason."""
+    """The status of a step, or of a group with an expectation, from one event. ``attempt`` counts all
+    attempts of the flight, ``tries`` those since the last reset of the step; ``text`` is the reason."""
 
     id: str
     status: str
@@ -67,9 +65,9 @@ class FlightLog:
 
     session: Session
     number: int
-    begun: int  # the place of its first event
+    begun: int  # number of its first event
     plan: str = ""
-    ended: int = 0  # the place of the event that says how it ended last
+    ended: int = 0  # number of the event with its last end
     status: str = ""
     history: dict[str, list[StepStatus]] = field(default_factory=dict)
 
@@ -86,7 +84,7 @@ class FlightLog:
         return self.session.past(self.run_of(step, attempt))
 
     def is_there(self) -> bool:
-        """Whether the session still has the event with which this flight began."""
+        """Whether the session still has the first event of this flight."""
         return self.session.transcript.holds(self.session.id, self.begun, self.key)
 
     def latest(self, step: str) -> StepStatus | None:
@@ -94,12 +92,12 @@ class FlightLog:
         return found[-1] if found else None
 
     def failed_last(self, step: str, digest: str) -> StepStatus | None:
-        """Return the last ended try of a step, if it failed and the step has the same digest now."""
+        """Return the last ended attempt at a step, if it failed and the step's digest is unchanged."""
         over = [one for one in self.history.get(step, ()) if one.over]
         return over[-1] if over and (over[-1].status, over[-1].digest) == ("failed", digest) else None
 
     def add(self, one: StepStatus, *, synced: bool = True) -> None:
-        """Append the status of a step. Unless it is ``synced``, it is on disk with what is written next."""
+        """Append the status of a step. Unless ``synced``, it reaches the disk with the next write."""
         data: dict[str, Any] = {"id": one.id, "status": one.status, "digest": one.digest}
         data |= {"attempt": one.attempt, "try": one.tries} | ({"text": one.text} if one.text else {})
         data |= {"seconds": round(one.seconds, 3)} if one.seconds else {}
@@ -115,7 +113,7 @@ class FlightLog:
         self._note(replace(one, text=text, seconds=round(one.seconds, 3), seq=event.seq, at=event.at))
 
     def end(self, status: str) -> None:
-        """Append the status with which this flight ends or pauses."""
+        """Append the status of the end or the pause of this flight."""
         transcript = self.session.transcript
         data = {"status": status}
         self.ended = transcript.add(
@@ -144,7 +142,7 @@ class FlightLog:
 
 
 def is_flown(run: str) -> bool:
-    """Whether a run, by its name, is an attempt at a step of a flight."""
+    """Whether the name of a run is that of an attempt at a step of a flight."""
     return re.match(r"f\d+/", run) is not None
 
 
@@ -170,8 +168,8 @@ def read_flight(session: Session, begun: Event) -> FlightLog:
 
 
 def flights(store: Store, transcript: Transcript, plan: str, user: str, session: str = "") -> Iterator[Event]:
-    """Yield the events with which this user's flights of a plan began, the latest first. Imported sessions
-    are left out."""
+    """Yield the first events of this user's flights of a plan, the latest first. Imported sessions are left
+    out."""
     names = store.execute(
         "SELECT session FROM events WHERE kind = 'flight'"
         " AND session NOT IN (SELECT session FROM imported) GROUP BY session ORDER BY max(at) DESC, session"
@@ -192,18 +190,18 @@ def flown_in(transcript: Transcript, session: str) -> str:
 
 MARKDOWN = (".md", ".markdown")
 _ATTEMPT = re.compile(r"(\w+) \[[^]]*\] (digest \w+, session .*?)(?:: |$)")
-TRIES = 20  # to write while somebody else writes too
+TRIES = 20  # attempts to write while another process writes too
 
 
 class PlanChangedError(QuothError):
-    """The step was changed or removed in the file since it was flown, so nothing was written there."""
+    """The step was changed or removed in the file since it was flown, so it was not edited."""
 
 
 @dataclass(frozen=True)
 class FileEdit:
-    """What to write at a part: its TODO word, lines of its log (the oldest first), and results by the index
-    of their block. The key None stands for the model's answer; a result of None is deleted. The part must
-    have the ``digest``, if one is given, and one of the TODO words ``over``, if any are."""
+    """An edit of a part: its TODO word, lines of its log (oldest first), and results by the index of their
+    block. The key None means the model's answer; a result of None is deleted. The part must have the
+    ``digest`` if it is given, and one of the TODO words ``over`` if there are any."""
 
     id: str
     word: str
@@ -225,11 +223,11 @@ class PlanFile:
             raise UsageError(f"{self.shown} cannot be found: {error}.") from None
         self.is_org = self.path.suffix.lower() not in MARKDOWN
         self._data = b""
-        self._saved: OrgParts | None = None  # what ``_data`` holds
-        self._org: OrgParts | None = None  # and what it is with the edits that are to be written
+        self._saved: OrgParts | None = None  # the parsed ``_data``
+        self._org: OrgParts | None = None  # the same with the unwritten edits
         self._due: list[FileEdit] = []
-        self._made: dict[str, FileEdit] = {}  # the last edit of each part that is in ``_org``
-        self._lost: list[str] = []  # what is to be told of edits that an editor left no place for
+        self._made: dict[str, FileEdit] = {}  # the last edit of each part in ``_org``
+        self._lost: list[str] = []  # messages about edits whose part an editor removed or changed
         self.plan = self._taken(self._bytes())
 
     @property
@@ -240,7 +238,7 @@ class PlanFile:
     def _bytes(self) -> bytes:
         try:
             if not stat.S_ISREG(mode := self.path.stat().st_mode) and not stat.S_ISDIR(mode):
-                raise UsageError(f"{self.shown} is no file; a plan is a file.")
+                raise UsageError(f"{self.shown} is not a file; a plan is a file.")
             return self.path.read_bytes()
         except FileNotFoundError:
             near = self.path.with_name(f"{self.path.name}.org")
@@ -260,7 +258,7 @@ class PlanFile:
         return plan
 
     def place(self, part: Part) -> str:
-        """Return ``FILE:LINE`` of a part as the file is now."""
+        """Return ``FILE:LINE`` of a part in the present file."""
         now = self.plan.by_id.get(part.id)
         if now is None or self._org is None:
             return str(part.place)
@@ -268,39 +266,40 @@ class PlanFile:
 
     @property
     def notes(self) -> list[str]:
-        """A sentence for the user if the file is write-protected, so that nothing is written."""
+        """A sentence for the user if the file is write-protected."""
         if self.is_org and self._is_protected():
-            return [f"{self.shown} is write-protected, so nothing is written into it."]
+            return [f"{self.shown} is write-protected, so no results are written to it."]
         return []
 
     @property
     def advice(self) -> str:
-        """A sentence for the user of a plan that flies, but that Org does not read as one; else empty."""
+        """A sentence about a plan that quoth can fly but whose TODO words Org does not know; empty
+        otherwise."""
         if self._org is None or any(self._org.whole().keywords("TODO", "SEQ_TODO", "TYP_TODO")):
             return ""
         return (
-            f"To Org PLAN is a part of a title here; for Emacs, begin {self.shown} with #+TODO: {TODO_LINE}"
+            f"Org reads PLAN here as part of a title. For Emacs, begin {self.shown} with #+TODO: {TODO_LINE}"
         )
 
     def _is_protected(self) -> bool:
-        """Whether the file is write-protected; its mode counts for root too. A read-only disk does not
-        protect it: there a write fails, because nobody chose that the results are not written."""
+        """Whether the file's mode forbids writing, even for root. A read-only disk does not count: there a
+        write fails with an error, because the user did not choose to leave out the results."""
         try:
             mode = self.path.stat().st_mode
             if mode & 0o222 and os.statvfs(self.path).f_flag & os.ST_RDONLY:
                 return False
         except OSError:
-            return False  # what is wrong with it is said by who reads it
+            return False  # reading the file reports the error
         return not (mode & 0o222 and os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
 
     def write(self, edits: Sequence[FileEdit]) -> list[str]:
-        """Write edits into the file, and return a sentence for each one that cannot be written. A plan in
-        Markdown, or one that is write-protected, is left as it is."""
+        """Write edits into the file, and return a sentence for each one that cannot be written. A Markdown or
+        write-protected plan is not changed."""
         return list(dict.fromkeys([*self.edit(edits), *self.save(), *self.lost()]))
 
     def edit(self, edits: Sequence[FileEdit]) -> list[str]:
-        """Make edits of the file as it is now, which ``save`` will write; else as ``write``. What becomes
-        of earlier ones, ``lost`` tells."""
+        """Like ``write``, but only in memory, for ``save`` to write. ``lost`` reports earlier edits that
+        failed meanwhile."""
         try:
             self.reload()
         except UsageError as error:
@@ -310,7 +309,7 @@ class PlanFile:
         return self._make(edits)
 
     def save(self) -> list[str]:
-        """Write the edits that were made. Return a sentence for what cannot be written, and forget it."""
+        """Write the pending edits. Return a sentence for each failure, and drop the failed edits."""
         for _ in range(TRIES):
             try:
                 self.reload()
@@ -329,10 +328,10 @@ class PlanFile:
                 self._drop()
                 return [f"{self.shown} cannot be written: {error.strerror}."]
         self._drop()
-        return [f"{self.shown} is being written by another program all the time; nothing was written."]
+        return [f"Another program keeps writing {self.shown}, so quoth did not write to it."]
 
     def reload(self) -> Plan:
-        """Return the current plan, after reading the file again if it has changed. Raises UsageError."""
+        """Return the current plan, after reading a changed file again. Raises UsageError."""
         data = self._bytes()
         if data != self._data:
             self.plan = self._taken(data)
@@ -341,7 +340,7 @@ class PlanFile:
         return self.plan
 
     def _make(self, edits: Sequence[FileEdit]) -> list[str]:
-        """Make edits in memory; a sentence for each that cannot be made."""
+        """Make edits in memory; return a sentence for each failure."""
         org, faults = None if self._is_protected() else self._org, []
         for edit in edits:
             try:
@@ -355,11 +354,12 @@ class PlanFile:
         return faults
 
     def _drop(self) -> None:
-        """Forget the edits that are not written yet."""
+        """Drop the unwritten edits."""
         self._org, self._due, self._made = self._saved, [], {}
 
     def lost(self) -> list[str]:
-        """Tell once of the edits for which an editor has left no place before they were written."""
+        """Return, once, the sentences about edits whose part an editor removed or changed before the
+        write."""
         lost, self._lost = self._lost, []
         return lost
 
@@ -367,24 +367,24 @@ class PlanFile:
         part = self.plan.by_id.get(edit.id)
         if part is None:
             raise PlanChangedError(
-                f"{self.shown} was changed meanwhile: there is no step {edit.id} any more."
+                f"{self.shown} was changed meanwhile and no longer has the step {edit.id}."
             )
         if edit.digest and self.plan.digest(part) != edit.digest:
             raise PlanChangedError(
-                f"{part.place}: {self.shown} was changed meanwhile: {edit.id} is not what is flown, so"
+                f"{part.place}: {self.shown} was changed meanwhile: {edit.id} differs from the flown step, so"
                 f" {edit.word} is not written there."
             )
         return part
 
     def _replace(self, new: bytes) -> bool:
-        """Replace the text that was read by the new one; return False if the file has changed since."""
+        """Replace the text of the file; return False if the file changed since it was read."""
         mode = stat.S_IMODE(self.path.stat().st_mode)
-        with hold(f"writing of {self.path}"):  # who flies it and who decides about it may write at once
+        with hold(f"writing of {self.path}"):  # a flight and a decision may write at the same time
             return replace_file(self.path, [new], mode, sure=lambda: self._bytes() == self._data)
 
 
 def _edited(org: OrgParts, part: Part, edit: FileEdit) -> OrgParts:
-    """The file with an edit made. Raises QuothError."""
+    """The file with an edit applied. Raises QuothError."""
     index, new = part.entry, org.copy()
     todo = org.entry(index).todo
     if edit.over and todo not in edit.over:
@@ -403,7 +403,7 @@ def _edited(org: OrgParts, part: Part, edit: FileEdit) -> OrgParts:
 
 
 def _missing(lines: Sequence[str], log: Sequence[str]) -> list[str]:
-    """Return the lines of ``log`` that ``lines`` lack, compared without their times."""
+    """Return the lines of ``log`` that are missing in ``lines``, compared without their times."""
     stripped = (line.strip() for line in lines)
     there = Counter(_without_time(line[2:]) for line in stripped if line.startswith("- "))
     found = []
@@ -415,7 +415,7 @@ def _missing(lines: Sequence[str], log: Sequence[str]) -> list[str]:
 
 
 def _without_time(line: str) -> str:
-    """Return what identifies a line of the log: the attempt and its status. Time and reason are left out,
-    since the time depends on the time zone."""
+    """Return the identifying part of a line of the log: attempt and status. Time and reason are left out,
+    because the time depends on the time zone."""
     found = _ATTEMPT.match(line)
     return f"{found[1]} {found[2]}" if found else line

@@ -1,7 +1,6 @@
-"""Shows the progress of a flight on stderr: as a live tree on a capable terminal, else as lines.
+"""Shows the progress of a flight on stderr: as a live tree on a capable terminal, otherwise as lines.
 
-Knows reports and terminals, nothing of how steps are run. A line is ``plan.org:12: DONE demand-table, 0.1 s``
-so that editors can jump to the step.
+A line has the format ``plan.org:12: DONE demand-table, 0.1 s``, so that editors can jump to the step.
 """
 
 from __future__ import annotations
@@ -27,12 +26,12 @@ TEXT_CHARS = 160
 
 
 class Lines(Progress):
-    """A listener that prints a line for each step that begins, ends or waits, and what models say and call
-    in between."""
+    """A listener that prints a line for each step that begins, ends or waits, and in between the words and
+    calls of models."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.spoken: set[str] = set()  # the titles of the steps whose models have been heard
+        self.spoken: set[str] = set()  # titles of the steps whose models' words were shown
 
     def __call__(self, event: AgentEvent) -> None:
         step = event.data
@@ -54,7 +53,7 @@ class Lines(Progress):
 
 
 def line_of(step: StepReport) -> str:
-    """Return the report of a step as a line; the reason of a failure may add lines, which are set in."""
+    """Return the report of a step as a line; the reason of a failure may add indented lines."""
     line = f"{step.place}: {step.word} {step.id}"
     if step.status == "begun":
         return line
@@ -73,12 +72,12 @@ class Tree:
         self._plan: Plan | None = None
         self._steps: dict[str, StepReport] = {}
         self._began: dict[str, float] = {}
-        self._now: dict[str, str] = {}  # what is done just now, by the title of the step
+        self._now: dict[str, str] = {}  # the current activity, by the title of the step
         self._tokens: dict[str, int] = {}
         self._live: Any = None
-        self.spoken: set[str] = set()  # the titles of the steps whose models have been heard
-        self._speaks: SubAgent | None = None  # the step whose words came last
-        self._bar = ""  # of the model that is being prepared
+        self.spoken: set[str] = set()  # titles of the steps whose models' words were shown
+        self._speaks: SubAgent | None = None  # the step of the last words
+        self._bar = ""  # the progress bar of a model in preparation
 
     def __call__(self, event: AgentEvent) -> None:
         data = event.data
@@ -126,7 +125,7 @@ class Tree:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Take the tree off the screen while a person is asked."""
+        """Remove the tree from the screen during a question."""
         drawn = self._live is not None
         self.stop()
         try:
@@ -150,7 +149,7 @@ class Tree:
         self._bar = bar
 
     def stop(self) -> None:
-        """Leave the tree as it is."""
+        """Stop drawing and leave the last tree on the screen."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -1,7 +1,4 @@
-"""The reports of a flight and of its steps, and the request that names the steps to fly.
-
-Data only; it flies nothing.
-"""
+"""The reports of a flight and of its steps, and the user's choice of steps to fly, as data."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from quoth.neuro.backends.base import Usage
 from quoth.tools.errors import UsageError, did_you_mean
 
 FlightStatus = Literal["done", "failed", "pending", "interrupted"]
-TEXT_CHARS = 300  # of what came of a step are shown
+TEXT_CHARS = 300  # characters shown of a step's result
 
 WORDS = {
     "": "PLAN",
@@ -32,7 +29,7 @@ WORDS = {
 @dataclass(frozen=True)
 class StepReport:
     """The outcome of a step. ``status`` is empty if the step was not reached; ``text`` is the result, or the
-    reason why there is none."""
+    reason for a missing result."""
 
     id: str
     title: str
@@ -62,7 +59,7 @@ class StepReport:
 
 @dataclass(frozen=True)
 class FlightReport:
-    """How a flight ended or paused. ``notes`` are further sentences for the user."""
+    """The end or pause of a flight. ``notes`` are further sentences for the user."""
 
     plan: str
     session: str
@@ -82,8 +79,8 @@ class FlightReport:
         return f"{self.plan}: {self.status}: {said}; session {self.session}, {self.seconds:.1f} s."
 
     def page(self, spoken: Collection[str] = ()) -> str:
-        """Return a line for each step with the beginning of its text, and one about them all. The text of
-        steps with the titles ``spoken`` was shown before."""
+        """Return a line for each step with the beginning of its text, and a line about the flight. The texts
+        of steps with titles in ``spoken`` were shown before."""
         lines = []
         for step in self.steps:
             heard = step.status == "done" and (step.title or step.id) in spoken
@@ -104,8 +101,9 @@ class FlightReport:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which steps of a plan to fly, by id or title: from ``start`` on, ``only`` a step or group, ``until``
-    the end of a phase or part. ``parallel`` runs independent steps at once; ``again`` begins a new flight."""
+    """The chosen steps of a plan, by id or title: from ``start`` on, ``only`` a step or group, ``until`` the
+    end of a phase or part. ``parallel`` runs independent steps at the same time; ``again`` begins a new
+    flight."""
 
     start: str = ""
     only: str = ""
@@ -114,15 +112,13 @@ class Wanted:
     again: bool = False
 
 
-# Chooses the steps of a plan that a user asked for.
-#
-# Knows the plan as data and the request; it must not know what has been flown.
+# Finds the chosen steps of a plan, regardless of earlier flights.
 
 
 def chosen_steps(plan: Plan, wanted: Wanted) -> frozenset[str]:
-    """Return the ids of the steps to fly. Raises UsageError for a name that is not in the plan."""
+    """Return the ids of the steps to fly. Raises UsageError for an unknown name."""
     if wanted.only and (wanted.start or wanted.until):
-        raise UsageError("--only names one step; it does not go with --from or --until.")
+        raise UsageError("--only selects one step or group; leave out --from and --until.")
     if wanted.only:
         return frozenset(step.id for step in plan.leaves(plan.find(wanted.only)))
     order = [step.id for step in plan.order]
@@ -140,12 +136,12 @@ def chosen_steps(plan: Plan, wanted: Wanted) -> frozenset[str]:
 
 
 def _phase(plan: Plan, name: str) -> list[Part]:
-    """The parts of a phase, or the part of that id or title."""
+    """The parts of a phase, or the part with that id or title."""
     word = name.strip().capitalize()
     if word in PHASES:
         if found := [part for part in plan.parts if part.phase == word and part.is_step]:
             return found
-        raise UsageError(f"There is no step of the phase {word} in {plan.source.name}.")
+        raise UsageError(f"{plan.source.name} has no step in the phase {word}.")
     known = {part.id for part in plan.parts}
     if name in known:
         return [plan.by_id[name]]

@@ -1,7 +1,6 @@
-"""Derives the current status of each step of a flight, so that stale results are flown again.
+"""Derives the current status of each step of a flight, so that steps with stale results are flown again.
 
-Knows a plan and the log of its flight only; must not know files, doors or how steps run. A recorded status is
-current while the step is unchanged and no step that it depends on was flown after it.
+A recorded status is current while the step is unchanged and no step that it depends on was flown after it.
 """
 
 from __future__ import annotations
@@ -18,11 +17,9 @@ from quoth.agent.terminal.forms import shortened, show_value
 from quoth.tools.history.event import Event
 
 # Reads the results of a step's blocks and attempts from the transcript.
-#
-# Knows sessions and plans; it runs nothing.
 
 
-FILE_CHARS = 20_000  # of a result that is written into the file
+FILE_CHARS = 20_000  # maximum characters of a result in the file
 
 
 def _key(step: Part, form: Form) -> str:
@@ -32,7 +29,7 @@ def _key(step: Part, form: Form) -> str:
 
 @dataclass(frozen=True)
 class StepAttempt:
-    """An attempt at a step, as recorded: the name of its run, and its past events."""
+    """A recorded attempt at a step: the name of its run, and its past events."""
 
     run: str
     past: Past
@@ -55,16 +52,16 @@ class StepAttempt:
 
 
 def result_of(step: Part, made: StepAttempt, block: Form | None = None) -> Any:
-    """Return the value of a block, or without one of the step: the value of its last block, else the model's
-    answer, else True. Declared secrets are redacted."""
+    """Return the value of a block. Without a block, return that of the step: the value of its last block, or
+    the model's answer, or True. Declared secrets are redacted."""
     if block is not None or step.running:
         return made.value(_key(step, block or step.running[-1]))
     return made.said if step.objective else True
 
 
 def results_of(step: Part, made: StepAttempt) -> dict[int | None, str | None]:
-    """Return, as text, the result of each block by its index and under None the model's answer. A missing
-    result is None, so that the file loses an older one."""
+    """Return, as text, the result of each block by its index, and the model's answer under None. A missing
+    result is None, so that an older one is removed from the file."""
     shown: dict[int | None, str | None] = {}
     for form in step.running:
         if not form.silent:
@@ -75,9 +72,9 @@ def results_of(step: Part, made: StepAttempt) -> dict[int | None, str | None]:
 
 
 class FlightState:
-    """The current status of all parts of one flight, cached. ``fresh`` holds the ids of parts to fly again
-    though they have ended. Call ``changed`` after a change of ``fresh`` or of the log. A result recorded
-    after the event ``since`` stays current when only a step before it is to be flown again."""
+    """The current status of all parts of one flight, cached. ``fresh`` are the ids of ended parts to fly
+    again. Call ``changed`` after a change of ``fresh`` or of the log. A result recorded after the event
+    ``since`` stays current if only a step before it will be flown again."""
 
     def __init__(
         self,
@@ -90,7 +87,7 @@ class FlightState:
         self.log = log
         self.fresh = fresh
         self.since = since
-        self._before: list[tuple[int, bool]] = []  # by the place in the plan's order, as far as it is known
+        self._before: list[tuple[int, bool]] = []  # by index in the plan's order, for the computed steps
         self._steps: dict[str, StepStatus | None] = {}
         self._statuses: dict[str, str] = {}
         self._leaves: dict[str, tuple[Part, ...]] = {}
@@ -101,7 +98,7 @@ class FlightState:
             self._sweep(self._places.get(part.id, -1))
             return self._steps.get(part.id)
         one = self._own(part)
-        if one is not None and one.over:  # what a group expects is of what is in it as it was then
+        if one is not None and one.over:  # a group's expectation was about its steps at that time
             for inner in self._inside(part):
                 other = self.current(inner)
                 if other is None or other.seq > one.seq:
@@ -125,27 +122,27 @@ class FlightState:
         return status == "done" or (status in ("failed", "denied") and part.on_fail == "continue")
 
     def settled(self, part: Part) -> bool:
-        """Whether a part does not stop its flight from ending as done: it is done, or it was allowed to
-        fail, or it was skipped for such parts alone."""
+        """Whether a part lets its flight end as done: it is done, or it was allowed to fail, or it was
+        skipped only because of such parts."""
         status = self.status(part)
         if status == "skipped":
             return all(map(self.settled, self._lost_before(part)))
         return status == "done" or (part.may_fail and status in ("failed", "denied"))
 
     def may_end(self, part: Part) -> bool:
-        """Whether a group that contains this part can be asked for its expectation."""
+        """Whether the expectation of a group that contains this part can be checked."""
         return self.passed(part) or self.settled(part)
 
     def _lost_before(self, step: Part) -> Iterator[Part]:
-        """Yield the parts that a step waits for and that have ended so that it cannot begin."""
+        """Yield the ended parts that a step waits for and that prevent it from beginning."""
         steps = (self.plan.by_id[name] for name in self.plan.waits[step.id])
         for part in (*steps, *self.expected_before(step)):
             if self.is_over(part) and not self.passed(part):
                 yield part
 
     def changed(self, part: Part) -> int:
-        """Drop the cached statuses of this part and of all that come after it in order. Return its place, for
-        a group that of its first step."""
+        """Drop the cached statuses of this part and of all later parts. Return its index, or for a group that
+        of its first step."""
         places = (self._places.get(leaf.id, 0) for leaf in self.leaves(part))
         place = min(places, default=0)
         for step in self.plan.order[place : len(self._before)]:
@@ -169,7 +166,7 @@ class FlightState:
             self._leaves[group.id] = tuple(self.plan.leaves(group))
         return self._leaves[group.id]
 
-    # What it is made of
+    # Computing
 
     @cached_property
     def _places(self) -> dict[str, int]:
@@ -186,7 +183,7 @@ class FlightState:
 
     @cached_property
     def _needed(self) -> dict[str, tuple[str, ...]]:
-        """The steps that each step waits for, without those that these wait for themselves."""
+        """The steps that each step waits for directly, without steps that these wait for."""
         bits = {step.id: 1 << place for place, step in enumerate(self.plan.order)}
         earlier: dict[str, int] = {}
         found: dict[str, tuple[str, ...]] = {}
@@ -210,8 +207,8 @@ class FlightState:
         return one if stands else None
 
     def _sweep(self, last_place: int) -> None:
-        """Fill the cache from the first unknown step to the one at this place. For each step it holds the
-        last event of the parts that the step depends on, and whether any of them is to be flown again."""
+        """Fill the cache up to the step at this index. For each step it has the number of the last event of
+        the parts that the step depends on, and whether any of them will be flown again."""
         for place in range(len(self._before), last_place + 1):
             step, last, anew = self.plan.order[place], 0, False
             needed = [self._places[name] for name in self._needed[step.id]]
@@ -226,11 +223,11 @@ class FlightState:
             self._steps[step.id] = None if stale else one
 
     def _is_stale(self, step: Part, one: StepStatus, last: int, anew: bool) -> bool:
-        """Whether a part that this step depends on was flown after it, or is to be flown again, so that the
-        result rests on something else."""
+        """Whether a part that this step depends on was flown after it or will be flown again, so that the
+        result is stale."""
         if anew and (self.since is None or one.seq <= self.since):
-            return True  # but what is flown alone now is of what is there
-        if one.status == "skipped":  # what it was skipped for may be as it was
+            return True  # except a step flown alone, which uses the present results
+        if one.status == "skipped":  # the part that caused the skip may be unchanged
             lost = (self.log.latest(part.id) for part in self._lost_before(step))
             return not any(found is not None and found.seq < one.seq for found in lost)
         return last > one.seq

@@ -1,8 +1,7 @@
-"""Makes one attempt at a step: runs its forms, or a model on its objective, then checks its expectation.
+"""Runs one attempt at a step: its forms, or a model on its objective; then checks its expectation.
 
-Knows runs, doors and sessions; must not know the plan's file or what comes after the step. An attempt is one
-run of the transcript, and its calls have keys made from step, attempt and block. To continue an interrupted
-attempt is to make it again: finished calls are answered from the transcript.
+An attempt is one run of the transcript, and its calls have keys made from step, attempt and block. An
+interrupted attempt is continued by running it again: finished calls are answered from the transcript.
 """
 
 from __future__ import annotations
@@ -47,14 +46,14 @@ from quoth.tools.storage.database import Store
 if TYPE_CHECKING:
     from quoth.agent.run.host import SessionHost
 
-RESULT_CHARS = 200  # of a result that is told with a reason
+RESULT_CHARS = 200  # maximum characters of a result quoted in a reason
 EVAL, MORE = "eval", "more"
 Ended = Literal["done", "failed", "denied", "waits", "interrupted"]
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """How an attempt ended, the reason if it is not done, and the tokens that its models used."""
+    """The end of an attempt, the reason if it is not done, and the tokens that its models used."""
 
     status: Ended
     text: str = ""
@@ -63,7 +62,7 @@ class StepOutcome:
 
 @dataclass
 class FlightContext:
-    """What all steps of a flight share. ``found`` returns the attempt that gave a step its result."""
+    """The data shared by all steps of a flight. ``found`` returns the attempt with the result of a step."""
 
     agent: SessionHost
     store: Store
@@ -83,7 +82,7 @@ class FlightContext:
 
     @contextlib.contextmanager
     def running(self, run: Run) -> Iterator[None]:
-        """Let ``interrupt`` stop this run too, inside the ``with`` block."""
+        """Within the ``with`` block, let ``interrupt`` stop this run too."""
         self.runs.append(run)
         try:
             yield
@@ -98,7 +97,7 @@ class FlightContext:
 
 
 async def attempt(context: FlightContext, step: Part, number: int) -> StepOutcome:
-    """Make attempt ``number`` at a step, or at the expectation of a group; or continue it."""
+    """Run or continue attempt ``number`` at a step, or at the expectation of a group."""
     return await _Attempt(context, step, number).go()
 
 
@@ -122,7 +121,7 @@ class _Attempt:
         self.session = context.log.session
         self.past = self.session.past(self.name)
         self.limits = bounded(self.agent.limits, step.budget)
-        self.budget = Budget.of(self.limits, kept=1)  # of all the runs that the attempt consists of
+        self.budget = Budget.of(self.limits, kept=1)  # for all runs of the attempt
         self.usage = Usage()
 
     async def go(self) -> StepOutcome:
@@ -134,14 +133,15 @@ class _Attempt:
         return replace(came, usage=self.usage)
 
     def _record_approval(self) -> None:
-        """Record the words of a step that a person has approved: from then on they are that person's."""
+        """Record the words of a step that a person approved: from then on they count as that person's
+        words."""
         approval, log = self.context.approval(self.step), self.context.log
         if not (self.step.is_step and approves(approval)):
             return
         transcript = self.session.transcript
         if any(transcript.events(self.session.id, run=self.name, kind="approval")):
             return
-        said = f"step {self.step.id} of {self.plan.source.name}, approved by {approval.user or 'somebody'}"
+        said = f"step {self.step.id} of {self.plan.source.name}, approved by {approval.user or 'a person'}"
         words = approved_words(self.plan, self.step)
         data = {"said": said, "words": words}
         transcript.add(self.session.id, "approval", data, run=self.name, parent=log.begun)
@@ -163,7 +163,7 @@ class _Attempt:
     # Forms
 
     async def _block(self, run: Run, form: Form) -> StepOutcome:
-        """Run a block; one that was finished before is answered from the transcript."""
+        """Run a block; a block finished earlier is answered from the transcript."""
         text = await self._program_of(run, form, form)
         return self._came(await self._evaluate(run, text, _key(self.step, form), form))
 
@@ -197,7 +197,7 @@ class _Attempt:
             result = await run.door.dispatch(call, run.context)
         if files and (left := self.agent.broker.left_by(call)):
             note_left(self.context.store, self.context.path, files, left)
-        if result.audit.get("written") is False:  # the flight is broken off, and continues in this step
+        if result.audit.get("written") is False:  # the flight stops, and later continues in this step
             raise StoreError(result.message)
         return result
 
@@ -222,7 +222,7 @@ class _Attempt:
         return StepOutcome("denied" if result.status == "denied" else "failed", failure_text(result))
 
     async def _value(self, run: Run, form: Form, ref: str, seen: tuple[str, ...]) -> Any:
-        """Return the value that a name refers to. Raises UsageError if it has none."""
+        """Return the value of a name. Raises UsageError if it has none."""
         plan = self.plan
         if ref in plan.data:
             return plan.data[ref].value
@@ -238,7 +238,7 @@ class _Attempt:
         return result_of(part, made, block)
 
     async def _library(self, run: Run, form: Form, name: str, seen: tuple[str, ...]) -> Any:
-        """The value of a named block that is in no step."""
+        """The value of a named block outside all steps."""
         if name in seen:
             raise UsageError(f"{name} needs its own value: {' needs '.join((*seen, name))}.")
         text = await self._program_of(run, form, self.plan.library[name], (*seen, name))
@@ -271,19 +271,21 @@ class _Attempt:
         id = self._pages.keep(text) if MORE in self._tools() else ""
         return f"; {more_form(id, head + 1)} shows the next part" if id else ""
 
-    # What it must have come to
+    # The expectation
 
     async def _expectation(self) -> StepOutcome:
-        """Evaluate the expectation, with tools that only read, and RESULT bound to the result of the step."""
+        """Evaluate the expectation with read-only tools, and RESULT bound to the result of the step."""
         form = self.step.expectation()
-        assert form is not None, "it is asked for where there is one"
+        assert form is not None, "called only for steps with an expectation"
         program, was = form.text, ""
         if self.step.says_result:
             value = result_of(self.step, StepAttempt(self.name, self.session.past(self.name)))
             program = _program(form, {RESULT: value}, form.text)
             was = f"; {RESULT} was {shortened(show_value(value), RESULT_CHARS) or 'an empty text'}"
         looking = self.agent.table.where(reads_only)
-        run = self._run(looking, name=f"{self.name}/expect")  # of its own: that of the model has ended
+        run = self._run(
+            looking, name=f"{self.name}/expect"
+        )  # a separate run, because the model's run has ended
         result = await self._evaluate(run, program, "0")
         if not result.ok:
             came = self._came(result)
@@ -291,12 +293,12 @@ class _Attempt:
         if result.value:
             return StepOutcome("done")
         value = shortened(show_value(result.value), RESULT_CHARS) or "an empty text"
-        return StepOutcome("failed", f"{form.text} is not true: it came to {value}{was or '.'}")
+        return StepOutcome("failed", f"{form.text} is not true: its value is {value}{was or '.'}")
 
-    # The run that an attempt is
+    # The run of an attempt
 
     def _tools(self) -> ToolTable:
-        """Return the tools of the step, and eval, which runs its forms."""
+        """Return the tools of the step, plus eval, which runs its forms."""
         table, names = self.agent.table, self.step.tools
         if names is None:
             return table
@@ -304,13 +306,13 @@ class _Attempt:
         return chosen(table, (*names, *own))
 
     def _run(self, table: ToolTable, backend: Backend | None = None, name: str = "") -> Run:
-        """Create the run of this attempt, with ``backend`` for an objective, without it for forms."""
+        """Create the run of this attempt: with ``backend`` for an objective, without it for forms."""
         agent, session = self.agent, self.session
         name = name or self.name
         past = self.past if backend is None and name == self.name else session.past(name)
         log = RunLog(session, name)
         log.reply = self.context.log.begun
-        log.recalled = backend is None  # of a form, nothing but its receipts tells whether it had begun
+        log.recalled = backend is None  # for a form, only its receipts show whether it had begun
         messages, looks = Messages(), backend is not None and len(table.visible) > 0
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
         spec = RunSpec(self.step.title) if past.stimulus is None else RunSpec.read(past.stimulus.data)
@@ -399,7 +401,7 @@ class _Attempt:
         return RunTeam(self.agent, None, self._spent, Purse(self.budget))
 
     async def _model_refused(self) -> str:
-        """Why the step may not use the model it names; empty if it may."""
+        """The reason why the step may not use its model; empty if it may."""
         spec = self.step.model
         if spec == self.agent.models.name:
             return ""
@@ -411,7 +413,7 @@ class _Attempt:
         if approves(self.context.approval(self.step)):
             return ""
         how = f"quoth approve {self.plan.source.name}"
-        return f"It would use another model, {spec}; that has to be approved: {how}"
+        return f"The step uses another model, {spec}, which needs your approval: {how}"
 
 
 def _program(form: Form, values: Mapping[str, Any], text: str) -> str:
@@ -422,7 +424,7 @@ def _program(form: Form, values: Mapping[str, Any], text: str) -> str:
         sizes = {name: len(print_value(value)) for name, value in values.items()}
         name = max(sizes, key=sizes.__getitem__)
         raise UsageError(
-            f"The value of {name} takes {sizes[name]:,} characters, and a program has room for"
-            f" {PROGRAM_LIMITS.max_chars:,}; hand on a part of it, or write it into a file."
+            f"The value of {name} has {sizes[name]:,} characters, but a program may have only"
+            f" {PROGRAM_LIMITS.max_chars:,}. Pass on a part of it, or write it to a file."
         )
     return found

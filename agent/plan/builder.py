@@ -1,6 +1,6 @@
-"""Builds a flight plan from the headlines that a reader found: phases, ids, own and inherited properties.
+"""Builds a flight plan from the headlines of a reader: phases, ids, own and inherited properties.
 
-Knows what a plan is made of but no file format; an error becomes a fault with its place.
+An error becomes a fault with its place.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class _Maker:
         self.left_out: set[str] = set()
         self.ids: set[str] = set()
         self.file: dict[str, Setting] = {}
-        # The sections we are in: level, whether left out, the part they are, what they hand down, entry.
+        # The open sections: level, whether left out, their part, their inherited settings, entry.
         self.open: list[tuple[int, bool, Part | None, dict[str, Setting], int]] = []
-        self.plain: list[PlanSection] = []  # those that are no part of the plan
-        self.holding: set[int] = set()  # the entries that have parts below them
+        self.plain: list[PlanSection] = []  # headlines outside the plan
+        self.holding: set[int] = set()  # entries with parts below them
 
     def fault(self, place: Place, message: str) -> None:
         self.faults.append(PlanFault(place, message))
@@ -73,7 +73,7 @@ class _Maker:
         for setting in settings:
             name = setting.name.upper()
             if name in OWN and not name.endswith("ID"):
-                what = f"{name} is a property of one headline; for the whole file it says nothing."
+                what = f"{name} is a property of a single headline; it has no effect for the whole file."
                 self.fault(setting.place, what)
         known = self._known(settings, {})
         self.file = {name: setting for name, setting in known.items() if name in INHERITED}
@@ -110,7 +110,7 @@ class _Maker:
         self.plain.append(section)
 
     def end(self) -> None:
-        """Add faults for headlines that are no part of the plan but were probably meant to be."""
+        """Add faults for headlines that were probably meant as parts of the plan but are not."""
         forms = [form for part in self.parts for form in part.forms] + [*self.library.values()]
         used = {name for form in forms for name in (form.call, *(var.ref for var in form.vars))}
         for section in self.plain:
@@ -131,14 +131,14 @@ class _Maker:
         elif self._near_phase(section):
             return
         elif lost and not section.level:
-            what = "Nothing runs this: it stands above all headlines. Give it one, such as PLAN Say hello."
+            what = "This does not run: it is above all headlines. Put it below one, such as PLAN Say hello."
             self.fault(lost[0].place, what)
         elif lost:
-            refers = ", and nothing refers to it" if lost[0].name else ""
-            what = f"Nothing runs this: its headline has no TODO word{refers}; write {step}."
+            refers = " and no block refers to it" if lost[0].name else ""
+            what = f"This does not run: its headline has no TODO word{refers}. Write {step}."
             self.fault(lost[0].place, what)
         elif own:
-            what = f"{own[0].name.upper()} says nothing here: the headline has no TODO word; write {step}."
+            what = f"{own[0].name.upper()} has no effect here: the headline has no TODO word. Write {step}."
             self.fault(own[0].name_place, what)
 
     def _near_phase(self, section: PlanSection) -> bool:
@@ -182,7 +182,7 @@ class _Maker:
         )
 
     def _known(self, given: Sequence[Setting], handed: Mapping[str, Setting]) -> dict[str, Setting]:
-        """The settings by name, over those handed down. As in Org, ``nil`` takes one away."""
+        """The settings by name, overriding inherited ones. As in Org, ``nil`` removes one."""
         found = dict(handed)
         mine: dict[str, Setting] = {}
         for setting in given:
@@ -194,7 +194,7 @@ class _Maker:
                     value = f"{base.value} {setting.value}".strip() if base else setting.value
                     setting = Setting(name, value, setting.place)
                 elif earlier is not None:
-                    self.fault(setting.place, f"{name} stands twice at this headline.")
+                    self.fault(setting.place, f"{name} is given twice at this headline.")
                 mine[name] = setting
             elif hint := meant_property(setting.name):
                 self.fault(setting.name_place, f"There is no property {setting.name}.{hint}")
@@ -211,9 +211,9 @@ class _Maker:
         if setting is not None and setting.value:
             slug = setting.value
             if slug in self.ids:
-                self.fault(setting.place, f"The id {slug} stands twice; each id names one headline.")
+                self.fault(setting.place, f"The id {slug} is used twice; each headline needs its own id.")
             elif re.search(r"[\s,]", slug):
-                what = f"The id {slug} holds a space or comma; :AFTER: could not name it."
+                what = f"The id {slug} contains a space or comma, so :AFTER: cannot name it."
                 self.fault(setting.place, what)
         name, number = slug, 1
         while name in self.ids:
@@ -233,7 +233,7 @@ class _Maker:
         if setting is None:
             return 0
         if not setting.value.isdecimal() or not setting.value.isascii() or int(setting.value[:9]) > MAX_RETRY:
-            what = f"RETRY is a whole number from 0 to {MAX_RETRY}, not {setting.value or 'nothing'}."
+            what = f"RETRY must be a whole number from 0 to {MAX_RETRY}, not {setting.value or 'empty'}."
             self.fault(setting.place, what)
             return 0
         return int(setting.value)
@@ -243,14 +243,14 @@ class _Maker:
             return "stop"
         if setting.value not in ON_FAIL:
             hint = did_you_mean(setting.value, ON_FAIL)
-            hint = hint or f" It is {', '.join(ON_FAIL[:-1])} or {ON_FAIL[-1]}."
+            hint = hint or f" Use {', '.join(ON_FAIL[:-1])} or {ON_FAIL[-1]}."
             self.fault(setting.place, f"ON-FAIL cannot be {setting.value or 'empty'}.{hint}")
             return "stop"
         return setting.value
 
     def _may_fail(self, setting: Setting | None) -> bool:
         if setting is not None and setting.value != "t":
-            what = f"MAY-FAIL is t, or nil to take it away; it cannot be {setting.value or 'empty'}."
+            what = f"MAY-FAIL must be t, or nil to remove it; it cannot be {setting.value or 'empty'}."
             self.fault(setting.place, what)
         return setting is not None
 
@@ -265,13 +265,13 @@ class _Maker:
             place = Place(setting.place.source, setting.place.line, setting.place.column + word.start())
             name, sign, text = word[0].partition("=")
             if not sign and name not in BUDGETS:
-                what = f"BUDGET gives numbers to names, as in steps=6 seconds=60; {word[0]} is neither."
+                what = f"BUDGET needs names with numbers, such as steps=6 seconds=60, not {word[0]}."
                 self.fault(place, what)
                 break
             if name not in BUDGETS:
                 self.fault(place, f"BUDGET has no {name}.{did_you_mean(name, BUDGETS, 'It has')}")
             elif name in found:
-                self.fault(place, f"BUDGET gives {name} twice.")
+                self.fault(place, f"BUDGET has {name} twice.")
             elif name == "cost" and re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text) and float(text) > 0:
                 found[name] = float(text)
             elif name != "cost" and re.fullmatch(r"[0-9]{1,12}", text) and int(text) > 0:
@@ -279,12 +279,12 @@ class _Maker:
             else:
                 kind = "number" if name == "cost" else "whole number"
                 shown = text if sign and text else "nothing"
-                self.fault(place, f"BUDGET wants a {kind} above 0 for {name}, not {shown}.")
+                self.fault(place, f"BUDGET needs a {kind} above 0 for {name}, not {shown}.")
         return StepBudget(**found)
 
 
 def _is_late(section: PlanSection) -> bool:
-    """Whether something stands between the stars and the title."""
+    """Whether there is text between the stars and the title."""
     return section.title_place is not None and section.title_place.column > section.place.column
 
 

@@ -1,7 +1,4 @@
-"""Finds all faults of a flight plan, each with file, line, column and the nearest name. It runs nothing.
-
-Knows plans, the table of tools and the names of providers; must not know the file's format, or the door.
-"""
+"""Finds all faults of a flight plan, each with file, line, column and the nearest name. Runs no call."""
 
 from __future__ import annotations
 
@@ -15,16 +12,16 @@ from quoth.tools.errors import did_you_mean, no_such
 from quoth.tools.lisp.source import Place
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
-# What an expectation knows, where the step comes to nothing, and where it does.
+# What an expectation may refer to, for a step without and with a result.
 _KNOWN = (
-    "an expectation knows tools, and no results of steps",
-    f"an expectation knows tools, and as {RESULT} what its own step came to",
+    "an expectation may use tools, but not results of steps",
+    f"an expectation may use tools, and {RESULT}, the result of its own step",
 )
 
 
 def check(plan: Plan, table: ToolTable, models: Mapping[str, Provider] = NONE) -> list[PlanFault]:
-    """Return every fault of the plan, those of reading included, in the order of the file. ``models`` are the
-    providers that are configured."""
+    """Return all faults of the plan, including those of reading, in the order of the file. ``models`` are the
+    configured providers."""
     found = [*plan.faults, *_empty(plan)]
     for part in plan.parts:
         found += [*_part(plan, part, table), *_model(part.settings.get("MODEL"), models)]
@@ -38,14 +35,14 @@ def check(plan: Plan, table: ToolTable, models: Mapping[str, Provider] = NONE) -
 
 
 def reads_only(tool: CognitiveTool) -> bool:
-    """Whether an expectation may call the tool, because it changes nothing and asks no model."""
+    """Whether an expectation may call the tool: it must change nothing and ask no model."""
     return set(tool.effects) <= {"reads"} and tool.cost != "expensive"
 
 
 def _empty(plan: Plan) -> Iterator[PlanFault]:
     if not plan.steps:
         mark = "#" if plan.source.name.endswith((".md", ".markdown")) else "*"
-        what = f"There is no step in this plan. A step is a headline such as {mark} PLAN Say hello; see"
+        what = f"This plan has no steps. A step is a headline such as {mark} PLAN Say hello; see"
         what += f" {TODO_LINE}."
         yield PlanFault(Place(plan.source, 1, 1), what)
 
@@ -58,25 +55,25 @@ def _part(plan: Plan, part: Part, table: ToolTable) -> Iterator[PlanFault]:
     for form in part.forms:
         yield from _form(plan, part, form, table)
     if part.inside and part.forms:
-        what = "A headline with steps in it has no forms of its own; give them a headline, too."
+        what = "A headline with steps below it cannot have its own forms. Put them below another headline."
         yield PlanFault(part.forms[0].place, what)
     yield from _bare(part, table)
     if part.todo and part.prose and not part.forms:
         yield from _displaced(part)
     if part.is_step and not (part.prose or part.running or part.expect):
         if part.is_phase:
-            what = f"The phase {part.phase} is empty; give it steps, an objective, forms or an :EXPECT:."
+            what = f"The phase {part.phase} is empty. Add steps, an objective, forms or an :EXPECT:."
         else:
-            what = "This step does nothing; give it an objective, forms or an :EXPECT:."
+            what = "This step is empty. Add an objective, forms or an :EXPECT:."
         yield PlanFault(part.place, what)
 
 
 def _bare(part: Part, table: ToolTable) -> Iterator[PlanFault]:
-    """An objective that is nothing but the call of a tool, which a model would be given to read."""
+    """An objective that is only the call of a tool, which a model would read as text."""
     text = part.objective.removeprefix(": ")
     head = re.match(r"\(([^\s()]+)", text)
     if head and head[1] in table and text.endswith(")"):
-        what = "This is text for a model; forms stand between #+begin_src hy and #+end_src."
+        what = "This is text for a model. To run it, put it between #+begin_src hy and #+end_src."
         for number, line in enumerate(part.place.source.lines[part.place.line :], part.place.line + 1):
             if line.strip().lstrip(": ").startswith(head[0]):
                 yield PlanFault(Place(part.place.source, number, line.index(head[0]) + 1), what)
@@ -84,18 +81,22 @@ def _bare(part: Part, table: ToolTable) -> Iterator[PlanFault]:
 
 
 def _displaced(part: Part) -> Iterator[PlanFault]:
-    """Headlines that may be meant as part of the text of a step, and would be run in its stead."""
+    """Headlines that may be meant as part of a step's text, but would run instead of it."""
     for inner in part.inside:
         if not inner.todo and not inner.is_phase and inner.is_step:
-            what = "With a step below it the text above is no step any more, and only told to this one"
-            yield PlanFault(inner.place, f"{what}; write PLAN {inner.title}, or make it part of the text.")
+            what = (
+                "Because of this step below it, the text above is not a step; only this step's model reads it"
+            )
+            yield PlanFault(
+                inner.place, f"{what}. Write PLAN {inner.title}, or make this headline part of the text."
+            )
 
 
 def _tools(setting: Setting | None, table: ToolTable) -> Iterator[PlanFault]:
     if setting is None or setting.value.lower() in ("nil", "none"):
         return
     if not setting.value:
-        yield PlanFault(setting.place, "TOOLS is empty; name tools, or write nil for none.")
+        yield PlanFault(setting.place, "TOOLS is empty. Name tools, or write nil for none.")
     seen: set[str] = set()
     for name, place in _words(setting):
         if name not in table:
@@ -104,12 +105,12 @@ def _tools(setting: Setting | None, table: ToolTable) -> Iterator[PlanFault]:
                 hint = " Without the property a step has all tools."
             yield PlanFault(place, f"There is no tool named {name}.{hint}")
         elif name in seen:
-            yield PlanFault(place, f"The tool {name} stands twice.")
+            yield PlanFault(place, f"The tool {name} is given twice.")
         seen.add(name)
 
 
 def _words(setting: Setting) -> Iterator[tuple[str, Place]]:
-    """The names in a property with their places; a value put together from several lines has one place."""
+    """The names in a property with their places; a value of several lines has one place."""
     words = setting.value.replace(",", " ").split()
     for name in dict.fromkeys(words):
         column = setting.place.text.find(name, setting.place.column - 1)
@@ -121,13 +122,13 @@ def _model(setting: Setting | None, models: Mapping[str, Provider]) -> Iterator[
     if setting is None:
         return
     if not setting.value:
-        yield PlanFault(setting.place, "MODEL is empty; name a model, such as local or openai:NAME.")
+        yield PlanFault(setting.place, "MODEL is empty. Name a model, such as local or openai:NAME.")
         return
     provider, colon, model = setting.value.partition(":")
     known = names(models)
     if provider not in known:
         shown = provider or "before the colon"
-        yield PlanFault(setting.place, no_such("provider of models", shown, known, "They are"))
+        yield PlanFault(setting.place, no_such("provider of models", shown, known, "The providers are"))
     elif not model and (colon or provider not in ("local", "local-small")):
         yield PlanFault(setting.place, f"MODEL needs a name after the colon, as in {provider}:NAME.")
 
@@ -137,17 +138,17 @@ def _after(plan: Plan, part: Part) -> Iterator[PlanFault]:
     if setting is None or setting.value.lower() in ("nil", "none"):
         return
     if not setting.value:
-        yield PlanFault(setting.place, "AFTER is empty; name ids, or write nil to wait for nothing.")
+        yield PlanFault(setting.place, "AFTER is empty. Name ids, or write nil to wait for no step.")
     titled = [one.id for one in plan.parts if one.title.lower() == setting.value.lower() != one.id]
     if titled and " " in setting.value:
-        yield PlanFault(setting.place, f"AFTER names ids, and this is a title; write {titled[0]}.")
+        yield PlanFault(setting.place, f"AFTER needs ids, but this is a title. Write {titled[0]}.")
         return
     for name, place in _words(setting):
         if name in plan.by_id:
             yield from _twins(plan, name, place)
         elif name in plan.left_out:
             yield PlanFault(
-                place, f"{name} is no part of this plan: it is a comment, archived or without TODO word."
+                place, f"{name} is not part of this plan: it is a comment, archived or without a TODO word."
             )
         else:
             phases = [one.id for one in plan.parts if one.is_phase and one.phase == name.capitalize()]
@@ -156,28 +157,26 @@ def _after(plan: Plan, part: Part) -> Iterator[PlanFault]:
 
 
 def _twins(plan: Plan, name: str, place: Place) -> Iterator[PlanFault]:
-    """An id that was made of a title which two headlines have."""
+    """An id made from a title that two headlines have."""
     one = plan.by_id[name]
     same = [part.id for part in plan.parts if part.title == one.title and not part.has_id]
     if len(same) > 1 and name == same[0]:
         yield PlanFault(
-            place, f"{name} may be {' or '.join(same)}, of the same title; give each an :ID: of its own."
+            place, f"{name} may mean {' or '.join(same)}, which have the same title. Give each its own :ID:."
         )
 
 
 def _expect(plan: Plan, part: Part, table: ToolTable) -> Iterator[PlanFault]:
     setting, form = part.settings.get("EXPECT"), part.expectation()
     if setting is not None and form is None:
-        yield PlanFault(setting.place, "EXPECT is empty; write a form that must be true.")
+        yield PlanFault(setting.place, "EXPECT is empty. Write a form that must be true.")
     if form is None:
         return
     if "(" not in form.text and '"' not in form.text and len(form.text.split()) > 1:
-        yield PlanFault(form.place, "EXPECT wants a form, such as (= (+ 1 1) 2); words prove nothing.")
+        yield PlanFault(form.place, "EXPECT must be a form, such as (= (+ 1 1) 2).")
         return
     if forms_in(form.text) > 1:
-        yield PlanFault(
-            form.place, "EXPECT is one form: of several the last alone would count; write (and …)."
-        )
+        yield PlanFault(form.place, "EXPECT must be a single form. Combine several with (and …).")
         return
     names = [RESULT] if part.gives_result else []
     faults = form_faults(form.text, table, names, lambda name: f"; {_KNOWN[part.gives_result]}")
@@ -185,11 +184,11 @@ def _expect(plan: Plan, part: Part, table: ToolTable) -> Iterator[PlanFault]:
     if faults:
         return
     if re.fullmatch(r'"(?:[^"\\]|\\.)+"', form.text):
-        yield PlanFault(form.place, "A text is always true; EXPECT wants a form that says whether it is so.")
+        yield PlanFault(form.place, "A text is always true. EXPECT must be a form that can be false.")
     for use in tool_uses(form.text, table, names):
         if not reads_only(use.tool):
             why = "it asks a model" if use.tool.cost == "expensive" else f"it {_does(use.tool)}"
-            what = f"EXPECT may only look, with tools that read; {use.tool.name} may not stand here: {why}."
+            what = f"EXPECT may only call tools that read; {use.tool.name} is not allowed here: {why}."
             yield PlanFault(form.at(use.line, use.column), what)
 
 
@@ -213,7 +212,7 @@ def _form(plan: Plan, part: Part | None, form: Form, table: ToolTable) -> Iterat
     yield from _refs(plan, part, form)
     shadows = [var for var in form.vars if var.name in table]
     for var in shadows:
-        yield PlanFault(form.var_place(var), f"{var.name} is a tool; give the variable another name.")
+        yield PlanFault(form.var_place(var), f"{var.name} is a tool. Give the variable another name.")
     if shadows:
         return
     if form.call:
@@ -233,7 +232,8 @@ def _form(plan: Plan, part: Part | None, form: Form, table: ToolTable) -> Iterat
 
 
 def _outside(part: Part | None, block: Form, call: Place | None, table: ToolTable) -> Iterator[PlanFault]:
-    """Tools in a block that its step may not use; of a block that is called elsewhere, at the ``call``."""
+    """Tools in a block that its step may not use; for a block called elsewhere, at the place of the
+    ``call``."""
     if part is None or part.tools is None:
         return
     allowed = {table.get(name).name for name in part.tools if name in table}
@@ -245,15 +245,15 @@ def _outside(part: Part | None, block: Form, call: Place | None, table: ToolTabl
 
 
 def _given(plan: Plan, name: str) -> str:
-    """How a block gets a variable."""
+    """A hint how a block gets a variable."""
     if name.startswith("<<"):
-        return "; a plan puts no blocks into others, #+CALL: and :var use them"
+        return "; plans do not insert blocks into others: use #+CALL: or :var"
     known = {*plan.data, *plan.blocks, *plan.library, *plan.by_id}
-    return f"; :var {name}={name if name in known else 'NAME'} gives it one"
+    return f"; to define it: :var {name}={name if name in known else 'NAME'}"
 
 
 def _lent(plan: Plan, block: Form) -> list[str]:
-    """What its calls give a block of the library: it runs for them alone, if no variable refers to it."""
+    """The variables that calls give to a block of the library that runs only for calls."""
     forms = [*plan.library.values(), *(form for part in plan.parts for form in part.forms)]
     if any(var.ref == block.name for form in forms for var in form.vars):
         return []
@@ -261,25 +261,25 @@ def _lent(plan: Plan, block: Form) -> list[str]:
 
 
 def _call(plan: Plan, form: Form, table: ToolTable) -> Iterator[PlanFault]:
-    """A call of a block: it must be there, and be given what it needs and nothing else."""
+    """Check the call of a block: the block must exist, and get exactly the variables it needs."""
     block = plan.block(form.call)
     if block is None:
         what = f"There is no block named {form.call}.{did_you_mean(form.call, [*plan.library, *plan.blocks])}"
         if form.call in plan.data:
-            what = f"{form.call} is no block of forms; a call needs one."
+            what = f"{form.call} is not a block of forms, which a call needs."
         yield PlanFault(form.place, what)
         return
     if block.call:
-        yield PlanFault(form.place, f"{form.call} is a call itself; a call names a block of forms.")
+        yield PlanFault(form.place, f"{form.call} is itself a call; a call must name a block of forms.")
         return
     if not block.runs:
-        yield PlanFault(form.place, f"{form.call} is not to be run: its :eval says so.")
+        yield PlanFault(form.place, f"{form.call} cannot be called: its :eval forbids running it.")
         return
     has = [var.name for var in block.vars]
     needs = unknown_in(block.text, table, has)
     for var in form.vars:
         place = form.var_place(var)
-        if var.name not in (*has, *needs) and place.line == form.place.line:  # not one of header-args
+        if var.name not in (*has, *needs) and place.line == form.place.line:  # not from header-args
             hint = did_you_mean(var.name, [*has, *needs])
             yield PlanFault(place, f"The block {form.call} has no variable {var.name}.{hint}")
     given = [var.name for var in form.vars]
@@ -289,34 +289,34 @@ def _call(plan: Plan, form: Form, table: ToolTable) -> Iterator[PlanFault]:
 
 
 def _names(plan: Plan) -> Iterator[PlanFault]:
-    """Names that are ids of steps too: a variable could mean either, and results would take turns."""
+    """Names that are also ids of steps, so that a variable could mean either result."""
     free: list[Data | Form] = [*plan.data.values(), *plan.library.values()]
     named: list[tuple[Data | Form, Part | None]] = [(one, None) for one in free]
     named += [(one, part) for part, one in plan.blocks.values()]
     for one, own in named:
         step = plan.by_id.get(one.name)
         if step is not None and step is not own:
-            what = f"{one.name} is the id of the step in line {step.place.line} as well; take another name."
+            what = f"{one.name} is also the id of the step in line {step.place.line}. Use another name."
             yield PlanFault(one.name_place or one.place, what)
 
 
 def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[PlanFault]:
-    """Names that variables refer to: they must exist, and what they are results of must have run before."""
+    """Check names that variables refer to: they must exist, and be results of earlier steps."""
     known = {*plan.data, *plan.blocks, *plan.library, *(step.id for step in plan.steps)}
     dead = {one.name for one in plan.library.values() if not one.runs}
     dead |= {name for name, (_, one) in plan.blocks.items() if not one.runs}
     for var in form.vars:
         place = form.var_place(var)
         if var.ref in dead:
-            yield PlanFault(place, f"{var.ref} has no result: its :eval says that it is not to be run.")
+            yield PlanFault(place, f"{var.ref} has no result: its :eval forbids running it.")
             continue
         if not var.ref or var.ref in plan.data or var.ref in plan.library:
             continue
         if var.ref not in known:
-            hint = did_you_mean(var.ref, known) or f' A text is written "{var.ref}".'
+            hint = did_you_mean(var.ref, known) or f' For a text, write "{var.ref}".'
             what = f"There is nothing named {var.ref}.{hint}"
             if var.ref in plan.by_id:
-                what = f"{var.ref} is a group of steps, which has no result; name a step or a block."
+                what = f"{var.ref} is a group of steps, which has no result. Name a step or a block."
             yield PlanFault(place, what)
             continue
         if var.ref not in plan.blocks:
@@ -350,15 +350,15 @@ def _order(plan: Plan) -> Iterator[PlanFault]:
         if ring := rings.get(step.id):
             if not told.intersection(ring):
                 around = [one.id for one in step.around if one.id in (step.after or ())]
-                what = f"This waits for itself: {' after '.join(ring)}."
+                what = f"This step waits for itself: {' after '.join(ring)}."
                 if around:
-                    what = f"This waits for {around[0]}, in which it stands itself."
+                    what = f"This step waits for {around[0]}, which contains it."
                 yield PlanFault(place, what)
             told.update(ring)
         else:
             stuck = next(name for name in plan.waits[step.id] if name not in ready)
             yield PlanFault(
-                step.place, f"This step is never reached: it waits for {stuck}, which cannot begin."
+                step.place, f"This step can never begin: it waits for {stuck}, which cannot begin."
             )
 
 
@@ -376,7 +376,7 @@ def _circles(plan: Plan) -> Iterator[PlanFault]:
 
 
 def _ring(start: str, waits: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """A way from a step back to itself, the shortest; empty when there is none."""
+    """The shortest path from a step back to itself; empty if there is none."""
     came: dict[str, str] = {}
     pending = [start]
     for name in pending:
@@ -393,7 +393,7 @@ def _ring(start: str, waits: Mapping[str, tuple[str, ...]]) -> list[str]:
 
 
 def _after_place(step: Part) -> Place:
-    """Where the waiting is written down: at the step, or at the nearest group around it."""
+    """The place of the :AFTER: property: at the step, or at the nearest group that contains it."""
     for part in (step, *reversed(list(step.around))):
         if "AFTER" in part.settings:
             return part.settings["AFTER"].place

@@ -1,7 +1,6 @@
-"""Finds what is wrong with a program before it runs: syntax, unknown names, arguments of tools.
+"""Finds faults of a program before it runs: syntax, unknown names, arguments of tools. Runs no call.
 
-Knows the tool table and the compiler; it runs nothing and knows no plans or files.
-Lines and columns are those of the form's own text, from 1.
+Lines and columns refer to the form's own text, and count from 1.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _PLACED = re.compile(r"line (\d+), column (\d+): (.*)", re.DOTALL)
 _QUOTES = re.compile(r"['`]|\((?:quote|quasiquote)\b")
 _SYMBOL = re.compile(r"[^\s()\[\]{}\"';]+")
 PROGRAMS = "eval"
-_GIVEN = frozenset({*BUILTINS, *PRELUDES, *MACROEXPANDS} - LACKING)  # what every program has
+_GIVEN = frozenset({*BUILTINS, *PRELUDES, *MACROEXPANDS} - LACKING)  # names of every program
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class FormFault:
 
 @dataclass(frozen=True)
 class ToolUse:
-    """A call of a tool in a program, and where its name stands."""
+    """A call of a tool in a program, and the place of its name."""
 
     tool: CognitiveTool
     line: int
@@ -64,8 +63,8 @@ class ToolUse:
 def form_faults(
     text: str, table: ToolTable, names: Iterable[str] = (), hint: Callable[[str], str] = lambda name: ""
 ) -> list[FormFault]:
-    """Return the faults of a program that may use the variables ``names``; only the first one if it does not
-    compile. ``hint`` gives a text to add to the message about an unknown variable."""
+    """Return the faults of a program that may use the variables ``names``; only the first if it does not
+    compile. ``hint`` returns a text to add to the message about an unknown variable."""
     names = list(names)
     whole, above = _whole(text, names)
     try:
@@ -93,7 +92,7 @@ def form_faults(
                 close = close or did_you_mean(written, filter(str.islower, _GIVEN))
                 what = f"There is no tool or function {written}.{close}"
             elif written in sys.stdlib_module_names and _written(whole, use, dots=True) != written:
-                what = f"There is no variable {written}; write (import {written}) first."
+                what = f"There is no variable {written}. Write (import {written}) first."
             else:
                 what = f"There is no variable {written}{hint(written)}.{close}"
             found.append(FormFault(use.line - above, use.column, what))
@@ -101,7 +100,7 @@ def form_faults(
 
 
 def forms_in(text: str) -> int:
-    """Return how many forms a text holds; 0 if it cannot be read."""
+    """Return the number of forms in a text; 0 if it cannot be read."""
     try:
         return len(read_all(text, PROGRAM_LIMITS))
     except ReadError:
@@ -120,11 +119,14 @@ def unknown_in(text: str, table: ToolTable, names: Iterable[str] = ()) -> list[s
 
 
 def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterator[ToolUse]:
-    """Yield the tools that a program refers to, also in literal programs for ``eval``. It must compile."""
+    """Yield the tools that a program refers to, also in literal programs for ``eval``. The program must
+    compile."""
     whole, above = _whole(text, list(names))
     heads = _heads(_read(whole, table))
     tools = _tools(table)
-    if DEFMACRO in text or (PROGRAMS in text and _QUOTES.search(text)):  # what runs is known later
+    if DEFMACRO in text or (
+        PROGRAMS in text and _QUOTES.search(text)
+    ):  # the program that runs is known only later
         yield from _named_tools(whole, table, above)
         return
     for use in free_names(whole, table.tool_names, _given(whole, table)):
@@ -140,17 +142,18 @@ def tool_uses(text: str, table: ToolTable, names: Iterable[str] = ()) -> Iterato
 
 
 def _given(text: str, table: ToolTable) -> Definitions | None:
-    """What to check a program with that defines macros: what they expand to is known when it runs."""
+    """The definitions to check a program that defines macros, whose expansions are known only when it
+    runs."""
     if DEFMACRO not in text:
         return None
     try:
         return unseen(text, read_forms(text), table.tool_names)
     except MacroError:
-        return Definitions()  # the compiler says what is wrong
+        return Definitions()  # the compiler reports the fault
 
 
 def _named_by_macros(text: str, table: ToolTable) -> set[str]:
-    """The names in the macros of a program and in their calls: an expansion may give them a value."""
+    """The names in the macros of a program and in their calls; an expansion may define them."""
     given, pending, found = _given(text, table), list[Any](), set[str]()
     if given is not None:
         macros, pending = {mangled(name) for name in given.macros}, list(read_forms(text))
@@ -164,7 +167,7 @@ def _named_by_macros(text: str, table: ToolTable) -> set[str]:
 
 
 def _named_tools(text: str, table: ToolTable, above: int) -> Iterator[ToolUse]:
-    """The tools that are named anywhere in a program, its quoted forms and macros included."""
+    """The tools named anywhere in a program, including its quoted forms and macros."""
     tools = _tools(table)
     pending: list[Any] = [m.List(read_forms(text))]
     while pending:
@@ -177,7 +180,7 @@ def _named_tools(text: str, table: ToolTable, above: int) -> Iterator[ToolUse]:
 
 def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
     """Return the program in a ``let`` of its variables, as it will run, and the number of lines added above.
-    One that cannot be read is returned as it is, so that faults are about its own text."""
+    A program that cannot be read is returned unchanged, so that faults refer to its own text."""
     try:
         readable = bool(names) and bool(read_all(text, PROGRAM_LIMITS))
     except ReadError:
@@ -186,7 +189,7 @@ def _whole(text: str, names: Sequence[str]) -> tuple[str, int]:
 
 
 def _tools(table: ToolTable) -> Mapping[str, str]:
-    """Return the tools' names by their mangled names."""
+    """Return the names of the tools by their mangled names."""
     return _by_mangled(table.tool_names)
 
 
@@ -196,7 +199,7 @@ def _by_mangled(names: tuple[str, ...]) -> Mapping[str, str]:
 
 
 def _written(text: str, use: FreeName, dots: bool = False) -> str:
-    """Return a name as the program spells it; with ``dots`` also the attributes after it."""
+    """Return a name in the program's spelling; with ``dots`` also the attributes after it."""
     found = _SYMBOL.match(text.split("\n")[use.line - 1], use.column - 1)
     spelt = found[0] if found else ""
     first = spelt.partition(".")[0]
@@ -206,7 +209,7 @@ def _written(text: str, use: FreeName, dots: bool = False) -> str:
 
 
 def _placed(said: str, above: int) -> FormFault:
-    """The place and message of what a ProgramError says; without its line and caret, which the file has."""
+    """The place and message of a ProgramError, without its line and caret."""
     found = _PLACED.match(said)
     if not found:
         return FormFault(1, 1, said)
@@ -216,8 +219,8 @@ def _placed(said: str, above: int) -> FormFault:
 
 
 def reading_of(text: str, table: ToolTable) -> str:
-    """The Hy that a block of another Lisp is read as; empty where it stands there already. The block has no
-    faults."""
+    """The Hy that a block of another Lisp is read as; empty if the block is already in Hy. The block must
+    have no faults."""
     if DEFMACRO in text:
         return ""
     read = [show(form) for form in _read(text, table)]
@@ -243,7 +246,7 @@ def _heads(forms: Sequence[Any]) -> dict[tuple[int, int], Any]:
 
 
 def _call_faults(node: Any, tool: CognitiveTool, above: int) -> Iterator[FormFault]:
-    """What is wrong with the arguments of a call, as far as they are literal."""
+    """The faults of the literal arguments of a call."""
     if not fixed_arity(node[1:]):
         return
     try:

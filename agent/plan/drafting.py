@@ -1,7 +1,6 @@
-"""Writes the text of a flight plan from calls that were not made: a headline and a program for each.
+"""Writes the text of a flight plan from planned calls: a headline and a program for each.
 
-Knows Org and forms; it must not know sessions, tools or the disk. What a model wrote stands in the plan so
-that it is read back as the very same call, and cannot end the block that it stands in.
+A text of a model is escaped, so that it is read back as the same call and cannot end its block.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from quoth.tools.visible import visible
 
 WIDTH = 100
 TITLE = 70  # characters of a headline
-NOT_KEPT = "(the-secret-is-not-kept)  ; put it in the place of [secret], and delete this line"
+NOT_KEPT = "(the-secret-is-not-kept)  ; replace [secret] by it, and delete this line"
 
 
 @dataclass(frozen=True)
 class DraftStep:
-    """A step: its number, the call or program that it makes, and remarks for whoever reads the plan."""
+    """A step: its number, its call or program, and remarks for readers of the plan."""
 
     number: int
     call: CallForm
@@ -36,14 +35,14 @@ class DraftStep:
 
     @property
     def program(self) -> str:
-        """The text of its block. A call of ``eval`` is the program itself."""
+        """The text of its block. For a call of ``eval``, this is the program itself."""
         code = next(iter((*self.call.positional, *self.call.args.values())), "")
         text = str(code) if self.call.tool == "eval" else spelt(self.call)
         return f"{NOT_KEPT}\n{text}" if SECRET in text else text
 
     @property
     def title(self) -> str:
-        """The headline: the tool and what it works on."""
+        """The headline: the tool and its first argument."""
         if self.call.tool == "eval":
             return f"{self.number}. a program"
         first = next(iter((*self.call.positional, *self.call.args.values())), "")
@@ -65,7 +64,8 @@ def draft(title: str, remarks: Iterable[str], steps: Sequence[DraftStep]) -> str
 
 
 def spelt(form: CallForm) -> str:
-    """A call as a person reads and edits it: texts of several lines as such, where that is the same call."""
+    """A call for a person to read and edit: with real line breaks in texts, if that reads back as the same
+    call."""
     plain = CallForm(form.tool, {name: _text(value) for name, value in form.args.items()}, form.positional)
     text = str(plain)
     if len(text) <= WIDTH and "\\n" not in text:
@@ -76,12 +76,12 @@ def spelt(form: CallForm) -> str:
 
 
 def _text(value: object) -> object:
-    """A program in an argument as a text: in a program it would be run in its place."""
+    """A program in an argument as a text, because in a program it would run there."""
     return str(value) if isinstance(value, Code) else value
 
 
 def _long(value: object) -> str:
-    """A value; a text of several lines as they are, unless it holds what a reader would not see."""
+    """A value as text; a text of several lines unchanged, unless it contains invisible characters."""
     if not isinstance(value, str) or "\n" not in value or visible(value, lines=True) != value:
         return print_value(value)
     mark = next((mark for mark in ("", "text", "text2") if f"]{mark}]" not in f"{value}]"), None)
@@ -89,7 +89,7 @@ def _long(value: object) -> str:
 
 
 def _means(text: str, form: CallForm) -> bool:
-    """Whether a text is read back as this very call."""
+    """Whether a text is read back as exactly this call."""
     if re.search("[\ud800-\udfff\r]", text):
         return False
     try:

@@ -1,6 +1,6 @@
 """Reads flight plans in Markdown: headings, ``- KEY: value`` below them, and fenced blocks of forms.
 
-Knows no other syntax of Markdown, and what a plan is made of; must not know tools, Org files or the disk.
+Reads no other syntax of Markdown:
 
     # My plan
     ## PLAN Build: say hello

@@ -1,7 +1,6 @@
 """A flight plan as data: phases and steps, their forms, their dependencies, and digests of their content.
 
-Knows no file format (the readers do), no tools and no flights. Reading never fails: an error becomes a fault
-with its place. Further checks are in check.py.
+Reading never fails: an error becomes a fault with its place. check.py finds further faults.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ INHERITED = ("TOOLS", "MODEL", "BUDGET", "RETRY", "ON-FAIL", "MAY-FAIL")
 OWN = ("EXPECT", "AFTER", "ID", "CUSTOM_ID")
 BUDGETS = ("steps", "tokens", "cost", "seconds")
 ON_FAIL = ("stop", "skip", "continue")
-# What Org itself puts into drawers; a plan may hold them, whatever of ours they look like.
+# Org's own properties, which a plan may contain even if they look like misspelt ones of quoth.
 ORGS = frozenset(
     """
     ARCHIVE ATTACH_DIR CATEGORY CLOCK_MODELINE_TOTAL COLUMNS COOKIE_DATA CREATED DESCRIPTION DIR EFFORT
@@ -36,7 +35,7 @@ ORGS = frozenset(
     """.split()  # noqa: SIM905
 )
 MAX_RETRY = 10
-RESULT = "result"  # in the expectation of a step: what the step came to
+RESULT = "result"  # the name of a step's result in its expectation
 _PHASE = re.compile(rf"(?:Phase\s+\w+\s*:\s*)?({'|'.join(PHASES)})\s*(?::|\(|$)", re.IGNORECASE)
 
 
@@ -62,7 +61,7 @@ class PlanFault:
 
 @dataclass(frozen=True)
 class Setting:
-    """A property as it was written. ``more`` means that it extends the one before it (``:NAME+:``)."""
+    """A property as written. ``more`` means that it extends the previous one (``:NAME+:``)."""
 
     name: str
     value: str
@@ -71,15 +70,15 @@ class Setting:
 
     @property
     def name_place(self) -> Place:
-        """The place of its name; ``place`` is that of the value."""
+        """The place of its name; ``place`` is the place of its value."""
         column = self.place.text.rfind(self.name, 0, self.place.column) + 1
         return Place(self.place.source, self.place.line, column or self.place.column)
 
 
 @dataclass(frozen=True)
 class Form:
-    """A block of forms, or a call of a named block. ``rows`` has for each line of ``text`` its row and column
-    in the file, from 0; ``block`` is its index among the code of its headline, for edits."""
+    """A block of forms, or a call of a named block. ``rows`` contains the row and column in the file, from 0,
+    of each line of ``text``; ``block`` is its index among the code blocks of its headline, for edits."""
 
     text: str
     place: Place
@@ -97,7 +96,8 @@ class Form:
         return Place(self.place.source, row + 1, column + shift)
 
     def var_place(self, var: Var) -> Place:
-        """Return where a variable gets its value; for inherited header arguments the place of the block."""
+        """Return the place where a variable gets its value; for inherited header arguments, that of the
+        block."""
         return self.places.get(var, self.place)
 
     places: Mapping[Var, Place] = field(default_factory=dict, compare=False, hash=False, repr=False)
@@ -105,8 +105,8 @@ class Form:
     name_place: Place | None = field(default=None, compare=False)
 
     def program(self, values: Mapping[str, Any], text: str | None = None) -> str:
-        """Return the program to run: ``text``, or the form's own, in a ``let`` that binds ``values``. The
-        ``let`` adds one line above the text."""
+        """Return the program to run: ``text`` (default: the form's own) in a ``let`` that binds ``values``.
+        The ``let`` adds one line above the text."""
         body = self.text if text is None else text
         if not values:
             return body
@@ -126,7 +126,7 @@ class Data:
 
 @dataclass
 class PlanSection:
-    """A headline as a reader of any format gives it to the builder."""
+    """A headline in the form in which every reader gives it to the builder."""
 
     place: Place
     level: int
@@ -142,7 +142,7 @@ class PlanSection:
 
 @dataclass(frozen=True)
 class StepBudget:
-    """The limits of a step; None means that it has none of its own."""
+    """The limits of a step; None means no own limit."""
 
     steps: int | None = None
     tokens: int | None = None
@@ -153,9 +153,9 @@ class StepBudget:
 @dataclass(frozen=True, eq=False)
 class Part:
     """A headline of the plan: a group if it has parts ``inside``, a note, or a step, whose ``prose`` is its
-    objective. ``tools`` is None for all tools of the agent, ``after`` is None if the part waits for the one
-    before it at its level, and ``entry`` is the index of its headline in the file. ``on_fail`` decides what
-    runs after a failure, and ``may_fail`` whether the flight can still end as done."""
+    objective. ``tools`` is None for all tools of the agent, ``after`` is None if the part waits for the
+    previous one at its level, and ``entry`` is the index of its headline in the file. ``on_fail`` decides
+    which parts run after a failure, and ``may_fail`` whether the flight can still end as done."""
 
     id: str
     title: str
@@ -185,7 +185,8 @@ class Part:
 
     @property
     def is_note(self) -> bool:
-        """Whether it is a Blueprint phase of prose alone: it does not run, models of later steps read it."""
+        """Whether it is a Blueprint phase with only prose, which does not run; models of later steps read
+        it."""
         only_prose = not (self.inside or self.forms or self.expect)
         return self.is_phase and self.phase == "Blueprint" and only_prose
 
@@ -195,7 +196,7 @@ class Part:
 
     @property
     def objective(self) -> str:
-        """The task for a model; empty if the step has forms to run, or nothing but an expectation."""
+        """The task for a model; empty if the step has forms to run, or only an expectation."""
         return self.prose if self.is_step and not self.running else ""
 
     @cached_property
@@ -215,7 +216,7 @@ class Part:
 
     @property
     def around(self) -> Iterator[Part]:
-        """The groups that contain it, the outermost first."""
+        """The groups that contain it, outermost first."""
         if self.parent is not None:
             yield from self.parent.around
             yield self.parent
@@ -239,9 +240,9 @@ class Plan:
     faults: tuple[PlanFault, ...] = ()
     data: Mapping[str, Data] = field(default_factory=dict)
     library: Mapping[str, Form] = field(default_factory=dict)  # named blocks outside of all steps
-    left_out: frozenset[str] = frozenset()  # the ids of headlines that are no part of it
+    left_out: frozenset[str] = frozenset()  # ids of headlines outside the plan
     _earlier: dict[str, frozenset[str]] = field(default_factory=dict, init=False, repr=False)
-    # By the part itself: ids may be double as long as nobody has checked the plan.
+    # Keyed by the part itself, because an unchecked plan may have duplicate ids.
     _digests: dict[Part, str] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
@@ -275,8 +276,8 @@ class Plan:
 
     @cached_property
     def waits(self) -> dict[str, tuple[str, ...]]:
-        """For each step the ids of the steps that must end before it: those that ``:AFTER:`` names, at the
-        step and at each group that contains it, or else the part before it at the same level."""
+        """For each step, the ids of the steps that must end before it: those named by ``:AFTER:`` of the step
+        and of its groups, or otherwise the previous part at the same level."""
         siblings: dict[str, list[Part]] = {}
         for part in self.parts:
             siblings.setdefault(part.parent.id if part.parent else "", []).append(part)
@@ -296,7 +297,8 @@ class Plan:
         return [before[part.id]] if part.id in before else []
 
     def _ended(self, part: Part, before: Mapping[str, Part], seen: frozenset[str]) -> list[str]:
-        """Return the steps that must end before this part has ended; a note ends with what it waits for."""
+        """Return the steps that must end before this part has ended; a note ends when the parts it waits for
+        do."""
         if leaves := self.leaves(part):
             return [leaf.id for leaf in leaves]
         if part.id in seen:
@@ -310,8 +312,8 @@ class Plan:
 
     @cached_property
     def order(self) -> tuple[Part, ...]:
-        """The steps in an order in which they can run, as near to the file's as possible. Steps of a
-        dependency cycle, and steps that wait for those, are left out."""
+        """The steps in an order in which they can run, as close to the file's order as possible. Steps of a
+        dependency cycle, and steps that wait for them, are left out."""
         done: set[str] = set()
         found: list[Part] = []
         left = list(self.steps)
@@ -345,8 +347,8 @@ class Plan:
         return [part for part in self.parts[:place] if part.prose and (part in around or part.is_note)]
 
     def digest(self, step: Part) -> str:
-        """Return the SHA-256 of what a step does: its forms, its objective and notes, and its properties.
-        TODO word, results and log are not part of it."""
+        """Return the SHA-256 of a step's forms, objective, notes and properties. TODO word, results and log
+        are excluded."""
         if step not in self._digests:
             self._digests[step] = self._find_digest(step)
         return self._digests[step]
@@ -388,6 +390,6 @@ class Plan:
 
 
 def phase_of(title: str) -> str:
-    """Return the phase that a title names, else "": ``Demand``, ``Phase A: Demand (…)``."""
+    """Return the phase in a title, or "": ``Demand``, ``Phase A: Demand (…)``."""
     found = _PHASE.match(title)
     return found[1].capitalize() if found else ""

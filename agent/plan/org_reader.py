@@ -1,7 +1,4 @@
-"""Reads flight plans in Org.
-
-Knows Org files and what a plan is made of; must not know tools, checks of forms, or the disk.
-"""
+"""Reads flight plans in Org."""
 
 from __future__ import annotations
 
@@ -64,12 +61,12 @@ class _OrgReading(PlanReading):
         return build(self.source, title, [top, *sections], whole, self.data, self.faults)
 
     def _words(self) -> None:
-        # A file without WAITING was written before there was this word: RUNNING stays in its place.
+        # A file without WAITING is older than that word; it uses RUNNING instead.
         missing = [word for word in TODO_WORDS if word not in (*self.org.todo_words, "WAITING")]
         for one in self.org.keywords("TODO", "SEQ_TODO", "TYP_TODO"):
             if missing:
                 here = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing"
-                what = f"The TODO words of a plan are all of {TODO_LINE}; here {here}."
+                what = f"A plan needs all TODO words of {TODO_LINE}; here {here}."
                 self.fault(one.first, one.column, what)
             return
 
@@ -120,7 +117,7 @@ class _OrgReading(PlanReading):
             self._named_data(entry)
             for fault in (*broken(self.org, entry), *stray(self.org, index)):
                 self.fault(*fault)
-        # A block of lisp that is not run may be any Lisp: a text, as one of Python is.
+        # A block of lisp that does not run may be any Lisp, so it is a text, like a block of Python.
         texts = {form.place.line - 1 for form in section.forms if form.language == "lisp" and not form.runs}
         section.prose = self._prose(entry, texts)
         if dead:
@@ -152,11 +149,11 @@ class _OrgReading(PlanReading):
         if language not in LANGUAGES:
             if runs and self._counts(index):
                 word = language or "Nothing"
-                what = f"{word} does not run here; the languages of forms are {', '.join(LANGUAGES)}."
+                what = f"{word} does not run here; forms must be in {', '.join(LANGUAGES)}."
                 if language in instead("language"):
-                    what += f" {instead('language')[language]}; with :eval no it is a text for the model."
+                    what += f" {instead('language')[language]}; with :eval no it is text for the model."
                 if not language:
-                    what = f"The block names no language; those of forms are {', '.join(LANGUAGES)}."
+                    what = f"The block has no language; forms must be in {', '.join(LANGUAGES)}."
                 self.fault(element.first, element.column, what)
             return None
         rows = range(element.first + 1, element.last)
@@ -170,14 +167,14 @@ class _OrgReading(PlanReading):
         return Form(text, place, spots, language, name, "", vars, runs, number, places, silent, spot)
 
     def _counts(self, index: int) -> bool:
-        """Whether a headline is part of the plan, as far as its own line and those around it tell."""
+        """Whether a headline is part of the plan, judged by its own line and the headlines above it."""
         return any(
             self.org.entries[one].todo in TODO_WORDS or phase_of(self.org.entries[one].title)
             for one in self.org.inside(index)
         )
 
     def _headers(self, index: int, element: Element) -> list[tuple[Header, int]]:
-        """The header arguments of a block with their rows, the weakest first: file, headlines, its own."""
+        """The header arguments of a block with their rows, weakest first: file, headlines, its own."""
         found: list[tuple[Header, int]] = []
         language = babel.language(element.value).lower()
         wanted = ("HEADER-ARGS", f"HEADER-ARGS:{language.upper()}")
@@ -202,7 +199,7 @@ class _OrgReading(PlanReading):
         return found + mine
 
     def _name(self, name: str, element: Element) -> Place:
-        """Where the name stands."""
+        """The place of the name."""
         key = element.key("NAME")
         assert key is not None
         return self.named(name, key.first, key.column)
@@ -236,10 +233,10 @@ class _OrgReading(PlanReading):
     # Prose
 
     def _prose(self, entry: Entry, texts: Collection[int]) -> str:
-        """What is said to people and models: all but properties, code, results, drawers and keywords. The
-        blocks that begin in the rows ``texts`` are no code."""
+        """The prose for people and models, without properties, code, results, drawers and keywords. Blocks
+        that begin in the rows ``texts`` are texts, not code."""
         rows: list[int] = []
-        inner = -1  # the last row of what was taken or passed over as a whole
+        inner = -1  # the last row of an element taken or skipped as a whole
         for element in entry.elements:
             if element.first <= inner or element.depth:
                 continue
@@ -264,7 +261,7 @@ class _OrgReading(PlanReading):
 
 
 def _table(lines: Sequence[str]) -> Iterator[list[Any]]:
-    """The rows of a table; rules are left out, numbers are numbers."""
+    """The rows of a table without rules; numbers become numbers."""
     for line in lines:
         row = line.strip(" \t")
         if not row.startswith("|-"):
@@ -278,11 +275,8 @@ def _cell(text: str) -> Any:
     return float(text) if "." in text else int(text)
 
 
-# Finds syntax mistakes in an Org file that Org reads as plain text or ignores: blocks without an end,
-# unread keywords, lines that only look like headlines.
-#
-# Knows Org files and the keywords of plans; must not know tools or the plan itself. Each mistake is a row,
-# a column (both from 0) and a sentence.
+# Finds syntax mistakes in an Org file that Org reads as plain text or ignores: blocks without an end, ignored
+# keywords, lines that only look like headlines. Each mistake is a row, a column (both from 0) and a sentence.
 
 
 Mistake = tuple[int, int, str]
@@ -297,11 +291,11 @@ def indent_of(line: str) -> int:
 
 
 def broken(org: Org, entry: Entry) -> Iterator[Mistake]:
-    """Find lines of an entry that Org takes for text but that look like syntax."""
+    """Find lines of an entry that Org reads as text but that look like syntax."""
     top, fence, drawer = entry.body, "", False
     for row, kind in _texts(entry):
         line = org.lines[row]
-        if fence:  # what stands in it is told of with it
+        if fence:  # its contents belong to the same mistake
             fence = "" if line.strip().startswith(fence) else fence
             continue
         while top < row and not org.lines[top].strip():
@@ -315,7 +309,7 @@ def broken(org: Org, entry: Entry) -> Iterator[Mistake]:
             drawer = True
             yield row, column, _drawer(entry, row, kind)
         elif _PLANNING.match(line) and row == entry.body and kind == "text":
-            yield row, column, "Org reads this line right below the headline only, above the properties."
+            yield row, column, "Org reads this line only directly below the headline, above the properties."
         elif not drawer and (fault := meant_line(line, row == top)):
             yield row, *fault
             fence = line.strip()[:3] if line.strip()[:3] in FENCES else ""
@@ -333,7 +327,7 @@ def _texts(entry: Entry) -> Iterator[tuple[int, str]]:
 def _edge(org: Org, entry: Entry, found: re.Match[str]) -> str:
     edge = found[0].strip()
     if found[1].lower() == "end":
-        return f"There is no {edge.replace('end', 'begin').replace('END', 'BEGIN')} that this would end."
+        return f"This has no {edge.replace('end', 'begin').replace('END', 'BEGIN')} above it."
     what = f"This block has no {edge.replace('begin', 'end').replace('BEGIN', 'END')}"
     return (
         f"{what} before the headline in line {entry.stop + 1}." if entry.stop < len(org.lines) else f"{what}."
@@ -344,8 +338,8 @@ def _drawer(entry: Entry, row: int, kind: str) -> str:
     if kind != "drawer":
         return "This drawer has no :END:."
     if row != entry.body:
-        return "Properties stand right below their headline; Org does not read them here."
-    return "Org reads no properties here: each line of the drawer has to be like :NAME: value."
+        return "Put properties directly below their headline; Org does not read them here."
+    return "Org does not read these properties: each line of the drawer must be like :NAME: value."
 
 
 def stray(org: Org, index: int) -> Iterator[Mistake]:
@@ -360,9 +354,9 @@ def stray(org: Org, index: int) -> Iterator[Mistake]:
             inside = _inside(entry, element)
             code = element.kind == "block" and element.name == "SRC"
             if code and inside and babel.language(element.value).lower() in LANGUAGES:
-                message = f"Nothing runs this: it stands inside of a {inside}."
+                message = f"This does not run, because it is inside a {inside}."
         elif element.kind == "keyword" and element.name in ("NAME", "HEADER") and row not in named:
-            message = f"#+{element.name}: says nothing here; what it is for stands in the very next line."
+            message = f"#+{element.name}: has no effect here: put its block or table in the very next line."
         elif element.kind == "keyword":
             message = meant_keyword(element.name, element.value, not index)
         if message:
@@ -372,7 +366,7 @@ def stray(org: Org, index: int) -> Iterator[Mistake]:
 def _like_code(org: Org, element: Element) -> str:
     drawer = element.kind == "drawer" and element.name not in ("PROPERTIES", "LOGBOOK", "RESULTS")
     if drawer and any(map(is_ours, org.lines[element.first : element.last])):
-        return f"Org reads no properties in :{element.name}:; they stand in :PROPERTIES:."
+        return f"Org does not read properties in :{element.name}:. Put them into :PROPERTIES:."
     example = element.kind == "block" and element.name == "EXAMPLE" and not element.key("RESULTS")
     if element.depth or not (example or element.kind in ("container", "comment", "text")):
         return ""
@@ -380,7 +374,7 @@ def _like_code(org: Org, element: Element) -> str:
 
 
 def _inside(entry: Entry, inner: Element) -> str:
-    """Return whether an element is inside a "drawer" or a "block"; empty inside a log or results."""
+    """Return "drawer" or "block" if an element is inside one; empty inside a log or results."""
     around = [one for one in entry.elements if one.first < inner.first <= one.last]
     if any(one.name in ("LOGBOOK", "RESULTS") or one.key("RESULTS") for one in around):
         return ""

@@ -1,7 +1,4 @@
-"""What the readers of plans share: places, faults, names, and the header arguments of blocks.
-
-Knows no format; must not know tools or the disk.
-"""
+"""Shared by the readers of plans: places, faults, names, and the header arguments of blocks."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ class PlanReading:
         self.names: dict[str, int] = {}
         for row, line in enumerate(lines):
             if not line.isascii() and (bad := re.search("[\ud800-\udfff]", line)):
-                self.fault(row, bad.start(), "This is not UTF-8 text; save the plan as UTF-8.")
+                self.fault(row, bad.start(), "This is not UTF-8 text. Save the plan as UTF-8.")
                 break
 
     def place(self, row: int, column: int = 0) -> Place:
@@ -34,9 +31,9 @@ class PlanReading:
         self.faults.append(PlanFault(self.place(row, column), message))
 
     def named(self, name: str, row: int, column: int) -> Place:
-        """Record the name of a block or of data and return its place. A name used twice is a fault."""
+        """Record the name of a block or of data, and return its place. A duplicate name is a fault."""
         if name in self.names:
-            what = f"The name {name} stands twice; it stands in line {self.names[name] + 1} already."
+            what = f"The name {name} is used twice; its first use is in line {self.names[name] + 1}."
             self.fault(row, column, what)
         self.names.setdefault(name, row)
         return self.place(row, column)
@@ -49,7 +46,7 @@ class PlanReading:
             if header.name != "var":
                 continue
             if not header.value:
-                what = ":var gives nothing a value; write :var x=name or :var x=5."
+                what = ":var has no name or value. Write :var x=name or :var x=5."
                 self.fault(row, header.column, what)
             try:
                 for var in babel.variables(header.value, header.value_column):
@@ -61,15 +58,13 @@ class PlanReading:
         return found, places
 
 
-# Resolves what the code blocks of a plan refer to: other blocks, variables, libraries.
-#
-# Knows the plan as data; it must not know how a plan is flown.
+# Resolves the references of a plan's code blocks: to other blocks, variables, libraries.
 
 
 def called(plan: Plan, form: Form) -> Form:
     """Return the block whose text runs: ``form`` itself, or the named block that it calls."""
     block = plan.block(form.call) if form.call else form
-    assert block is not None, "a plan is checked before it is looked at so"
+    assert block is not None, "the plan was checked before"
     return block
 
 
@@ -79,7 +74,7 @@ def variables(plan: Plan, form: Form) -> list[Var]:
 
 
 def knows_all(plan: Plan, form: Form) -> bool:
-    """Whether every variable of a block has a value in the plan, so that none is another block's result."""
+    """Whether every variable of a block has a value in the plan, so none is the result of another block."""
     return all(not var.ref or var.ref in plan.data for var in variables(plan, form))
 
 

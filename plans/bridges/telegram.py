@@ -2,14 +2,14 @@
 
     TELEGRAM_TOKEN=… quoth-telegram --workspace bot --approvers 4711
 
-User and chat come from the fields of an update, never from its text. Telegram brings an update again until it
-is confirmed, which is done when the gateway has stored it; the gateway answers each id once.
+User and chat come from the fields of an update, never from its text. Telegram repeats an update until it is
+confirmed; the bridge confirms it after the gateway stored it. The gateway answers each id once.
 """
 
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
-    del sys.path[0]  # of python -m: the current folder, where a workspace may have an httpx.py of its own
+    del sys.path[0]  # added by python -m: the current folder, in which a workspace may have its own httpx.py
 
 import asyncio
 import itertools
@@ -21,12 +21,12 @@ from typing import Any
 
 from quoth.tools.storage.lean_httpx import httpx
 
-LONGEST = 2048  # characters of a message: Telegram takes 4096 units, and an emoji is two
-PAUSES = (1, 2, 5, 10, 30)  # seconds before a method is asked again, then a minute
+LONGEST = 2048  # characters of a message: Telegram accepts 4096 units, and an emoji is two
+PAUSES = (1, 2, 5, 10, 30)  # seconds before each retry of a method; later retries wait a minute
 
 
 async def ask(http: httpx.AsyncClient, method: str, wait: int = 0, **fields: Any) -> Any:
-    """The result of a method of Telegram's Bot API, or None when it is refused."""
+    """The result of a method of Telegram's Bot API; None if it is refused."""
     pauses = itertools.chain(PAUSES, itertools.repeat(60))
     while True:
         pause = next(pauses)
@@ -36,16 +36,16 @@ async def ask(http: httpx.AsyncClient, method: str, wait: int = 0, **fields: Any
                 return answer["result"]
             told, code = answer["description"], answer["error_code"]
             pause = answer.get("parameters", {}).get("retry_after", pause)
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:  # its text may hold the token
+        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:  # its text may contain the token
             told, code = type(error).__name__, 500
         sys.stderr.write(f"telegram: {method}: {told}\n")
-        if code < 500 and code != 429:  # a wrong token, or a person who has blocked the bot
+        if code < 500 and code != 429:  # a wrong token, or a person who blocked the bot
             return None
         await asyncio.sleep(pause)
 
 
 def line_of(update: dict[str, Any]) -> dict[str, Any]:
-    """The gateway's line for what a person says or decides: /approve ID, /deny ID, /answer ID TEXT."""
+    """The gateway's line for a message or a decision: /approve ID, /deny ID, /answer ID TEXT."""
     message = update["message"]
     command, _, request = message["text"].partition(" ")
     said = {command[1:]: request.strip()} if command in ("/approve", "/deny") else {"text": message["text"]}
@@ -64,12 +64,12 @@ async def bring_in(http: httpx.AsyncClient, gateway: asyncio.subprocess.Process)
             seen = update["update_id"]
             if {"text", "from"} <= update.get("message", {}).keys():
                 gateway.stdin.write(json.dumps(line_of(update)).encode() + b"\n")  # type: ignore[union-attr]
-        await asyncio.sleep(1)  # then they are stored, and the next request confirms them
+        await asyncio.sleep(1)  # the gateway stores them meanwhile, and the next request confirms them
     gateway.terminate()
 
 
 async def bridge(address: str, *options: str) -> int:
-    """Carry messages both ways until the gateway ends: on SIGTERM, after the replies it is at."""
+    """Pass messages both ways until the gateway ends; on SIGTERM, it first finishes its current replies."""
     pipe = asyncio.subprocess.PIPE
     quoth = ["quoth"] if shutil.which("quoth") else [sys.executable, "-P", "-m", "quoth"]
     words = (*quoth, "chat", "--gateway", "stdio", *options)
@@ -94,8 +94,8 @@ async def bridge(address: str, *options: str) -> int:
 
 HELP = """usage: quoth-telegram [OPTION ...]
 
-A Telegram bot in front of quoth chat. The options are those of quoth chat, such as --workspace DIR,
---tools FILE and --approvers ID; quoth chat --help lists them. The environment has:
+A Telegram bot in front of quoth chat. It takes the options of quoth chat, such as --workspace DIR,
+--tools FILE and --approvers ID; quoth chat --help lists them. Environment variables:
 
   TELEGRAM_TOKEN  the token of the bot, from @BotFather
   TELEGRAM_API    the address of another server (default: https://api.telegram.org)
@@ -111,7 +111,7 @@ def main() -> int:
         sys.stdout.write(HELP)
         return 0
     server = os.environ.get("TELEGRAM_API", "https://api.telegram.org")
-    if not (token := os.environ.pop("TELEGRAM_TOKEN", "")):  # the gateway's environment has none
+    if not (token := os.environ.pop("TELEGRAM_TOKEN", "")):  # removed from the gateway's environment
         sys.exit("telegram: Set TELEGRAM_TOKEN to the token of the bot.")
     return asyncio.run(bridge(f"{server}/bot{token}/", *sys.argv[1:]))
 

@@ -1,9 +1,8 @@
 """A bridge between people and ``quoth chat --gateway stdio``: here the people are at this terminal.
 
-To try it: python my-name.py --model local. To check it without a model: python my-name.py --check
-Put your chat service in the place of standard input and output. User and chat are what the service says they
-are, never what a text says. Lines to and from the gateway are JSON; ``quoth help chat`` tells of all of them.
-"""
+To try it: python my-name.py --model local. To check it without a model: python my-name.py --check Replace
+standard input and output by your chat service. Take user and chat from the service, never from a text. Lines
+to and from the gateway are JSON; ``quoth help chat`` describes them."""
 
 import json
 import os
@@ -16,7 +15,7 @@ from typing import Any
 
 
 class Gateway:
-    """The gateway as a process: a line goes in, and lines come out until the message is answered."""
+    """The gateway as a process: it reads a line, and writes lines until the message is answered."""
 
     def __init__(self, *options: str) -> None:
         quoth = ["quoth"] if shutil.which("quoth") else [sys.executable, "-P", "-m", "quoth"]
@@ -27,7 +26,7 @@ class Gateway:
 
     def ask(self, user: str, chat: str, text: str) -> list[dict[str, Any]]:
         """The lines that answer a message: replies, follow-ups, errors, and calls that wait for a person."""
-        self.number += 1  # an id; a service has its own, and a message that it brings twice is answered once
+        self.number += 1  # an id; use your service's own, so that a message delivered twice is answered once
         assert self.process.stdin
         assert self.process.stdout
         line = {"id": self.number, "user": user, "chat": chat, "text": text}
@@ -41,23 +40,23 @@ class Gateway:
         return said
 
     def close(self) -> None:
-        """Let it finish what it is at."""
+        """Close its input, and let it finish."""
         assert self.process.stdin
         self.process.stdin.close()
         self.process.wait()
 
 
 def shown(line: dict[str, Any]) -> str:
-    """What a person is shown of a line."""
-    if line["kind"] == "asked":  # whoever may decide sends {"user": …, "chat": …, "approve": id} or "deny"
+    """The text of a line for a person."""
+    if line["kind"] == "asked":  # an approver sends {"user": …, "chat": …, "approve": id} or "deny"
         return f"{line['text']} ({line['request']['id']})"
     return str(line["text"])
 
 
 def check() -> None:
-    """One message with replies from a file, in a folder of its own."""
+    """Send one message, with replies from a file, in a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["QUOTH_STATE"] = folder  # where it keeps what was said
+        os.environ["QUOTH_STATE"] = folder  # the folder of its store
         Path(folder, "replies.txt").write_text("Hello, ann.\n")
         gateway = Gateway("--workspace", folder, "--model", f"scripted:{folder}/replies.txt")
         lines = gateway.ask("ann", "check", "Good morning.")
@@ -67,7 +66,7 @@ def check() -> None:
 
 
 def main() -> None:
-    """Carry lines of this terminal to the gateway, and its answers back, until the end of input."""
+    """Pass lines from this terminal to the gateway, and its answers back, until the end of input."""
     gateway = Gateway(*sys.argv[1:])
     for text in map(str.strip, sys.stdin):
         for line in gateway.ask("ann", "terminal", text) if text else ():

@@ -1,25 +1,26 @@
 ;; Rules for calls. To check them: quoth policy check my-name.hy. For one run: quoth run TASK --policy my-name.hy.
-;; For all of yours: move this file to policy.hy in your folder of settings (quoth doctor says where that is).
-;; For everybody in this folder: move it to .quoth/policy.hy; it counts after: quoth trust
-;; A deny beats an ask, an ask beats an allow; their order never matters. To see which rule decides a call:
+;; For all your runs: move this file to policy.hy in your settings folder (quoth doctor prints its path).
+;; For all users of this workspace: move it to .quoth/policy.hy; it applies after: quoth trust
+;; A deny beats an ask, an ask beats an allow; the order of the rules does not matter. To see which rule decides a call:
 ;;   quoth policy explain '(write-file :path "notes.txt" :content "")' --policy my-name.hy
 
-;; Nobody reads or writes what is in this folder. :path is each path that a call names.
-(deny (any-tool :path (under "private")) :why "private/ is nobody's business")
+;; No call may read or write files in this folder. :path means each path in a call.
+(deny (any-tool :path (under "private")) :why "private/ is private")
 
-;; New texts below drafts/ need no question; all other writing is asked.
+;; Writing below drafts/ needs no question; quoth asks about other writes.
 (allow (write-file :path (under "drafts")))
 
-;; A text of more than 100,000 characters is asked even there.
+;; quoth asks about a text of more than 100,000 characters even there.
 (ask (write-file :content (len > 100000)))
 
-;; Programs are asked about, unless a rule allows them: quoth policy example prints rules for git, tests and linters.
-;; A shell is always asked about, whatever allows it.
+;; quoth asks about programs unless a rule allows them: quoth policy example prints rules for git, tests and linters.
+;; This rule asks about a shell even if another rule allows it.
 (ask (shell :argv [(matches "(^|/)(ba|da|z|k|fi)?sh$") ...]) :why "a shell runs what its text says")
 
-;; At most so many searches a day, for each user.
+;; Each user may run at most 200 searches a day.
 (quota grep-search 200 :per :day :by :user)
 
-;; Without the semicolons, this line asks about what does more than read only where it goes to a place that stands
-;; neither in the task nor in a field of a result, or deletes, pays or runs a program: quoth help policy
+;; Remove the semicolons of this line for fewer questions: quoth then asks about a call that changes something only if
+;; it goes to a place that is neither in the task nor in a field of a result, or if it deletes, pays or runs a
+;; program. See: quoth help policy
 ;; (careful)

@@ -1,16 +1,16 @@
-;; Rules that let programs run without a question: git, tests and linters. Copy what you want into policy.hy in
-;; your folder of settings (quoth doctor says where that is). To see what a call would meet:
+;; Rules that let programs run without a question: git, tests and linters. Copy the rules you want into policy.hy in
+;; your settings folder (quoth doctor prints its path). To see how the rules judge a call:
 ;;   quoth policy explain '(shell :argv ["git" "status"])'
-;; Each program runs inside a boundary: it may change this workspace, and it has no network, because no rule here
-;; names :network. What it may run there is up to the project: a test, a hook or a Makefile can hold anything.
+;; Each program runs inside a boundary: it may change this workspace, but it has no network, because no rule here
+;; names :network. Inside, it can run any code of the project: a test, a hook or a Makefile can contain any command.
 
-;; Looking at the history. The word after git is its command, so that no -c and no --exec-path comes before it;
-;; --output would write a file.
+;; Reading the history. The word after git must be its command, so that -c and --exec-path cannot come before it;
+;; --output is excluded because it writes a file.
 (allow (shell :argv (and ["git" (one-of "status" "diff" "log" "show" "blame" "ls-files") ...]
                          (not (any (matches "^--ou"))))))
 (allow (shell :argv ["git" "branch" (one-of "--list" "--show-current" "-a" "-v")]))
 
-;; Keeping what was done. Nothing is pushed: that needs the network.
+;; Committing. These rules do not allow a push, which needs the network.
 (allow (shell :argv ["git" "add" ...]))
 (allow (shell :argv ["git" "commit" "-m" _]))
 
@@ -25,9 +25,9 @@
 (allow (shell :argv ["ruff" (one-of "check" "format") ...]))
 (allow (shell :argv [(one-of "mypy" "eslint" "prettier" "black" "shellcheck") ...]))
 
-;; A shell is asked about, whatever allows it; to forbid it, write deny for ask.
+;; This rule asks about a shell even if another rule allows it. To forbid shells, write deny for ask.
 (ask (shell :argv [(matches "(^|/)(ba|da|z|k|fi)?sh$") ...]) :why "a shell runs what its text says")
 
-;; What must have the network is named one by one. It can send what it reads to anybody, and runs what its files
-;; say: here, whoever may write requirements.txt, also that of another folder, has the network, too.
+;; Allow programs with the network one by one. Such a program can send everything it reads to any server, and it runs
+;; the commands in its files: a call that may write requirements.txt, even in another folder, thereby gets the network.
 ;; (allow (shell :argv ["pip" "install" "-r" "requirements.txt"] :network True))

@@ -197,4 +197,4 @@ def test_a_text_that_names_a_file_is_told(home: Path, words: tuple[str, ...]) ->
 
 def test_a_new_tool_says_which_type_is_seen(home: Path) -> None:
     quoth("new", "tool", "look", cwd=home)
-    assert "A file or folder is a path, never a str" in (home / "look.hy").read_text()
+    assert "Use path, not str, for a file or folder" in (home / "look.hy").read_text()

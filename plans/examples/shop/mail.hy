@@ -1,7 +1,7 @@
 (require quoth [def-cognitive-tool])
 
 (def-cognitive-tool search-contacts
-  "Find the address of somebody."
+  "Find the address of a person."
   :parameters [name {:type str  :doc "Who"}]
   :effects    [:reads]
   :body       [{"name" "Ben"  "email" "ben@shop.example"}])

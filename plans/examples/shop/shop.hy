@@ -27,8 +27,8 @@
   "Say when the shop is open."
   "Monday to Friday, 9 to 17")
 
-;; A program of your machine as a tool: an argument vector, never a shell. All that it starts ends with the call, on
-;; Linux also what calls setsid, elsewhere its process group; not what it has a service start (cron, systemd, docker).
+;; A program of your machine as a tool: an argument vector, never a shell. All processes that it starts end with the
+;; call: on Linux even after setsid, elsewhere its process group. Processes of a service (cron, docker) do not end.
 (def-shell-tool today
   "Say what day it is."
   :argv ["date" "+%A"])

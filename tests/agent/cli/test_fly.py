@@ -129,7 +129,7 @@ def test_check_of_a_plan_without_faults_is_one_line(desk: Desk) -> None:
 def test_check_tells_how_emacs_is_to_know_the_words_of_a_plan(desk: Desk) -> None:
     desk.plan(step("one", "1"))
     assert desk.fly("--check").err == (
-        f"quoth: To Org PLAN is a part of a title here; for Emacs, begin plan.org with {TODO}\n"
+        f"quoth: Org reads PLAN here as part of a title. For Emacs, begin plan.org with {TODO}\n"
     )
     assert desk.fly().code == 0
 
@@ -210,7 +210,7 @@ def test_a_plan_with_faults_does_not_fly(desk: Desk) -> None:
         ),
         (
             ["fly", "plan.org", "--check", "--only", "one", "--from", "one"],
-            "--only names one step; it does not go with --from or --until.",
+            "--only selects one step or group; leave out --from and --until.",
         ),
         (
             ["fly", "plan.org", "--from", ""],
@@ -308,7 +308,7 @@ def test_a_dry_run_shows_each_call_with_its_verdict_and_does_nothing(desk: Desk)
         "  ; a model may use: read-file",
         "  ; expects: (= 1 1)",
         "plan.org:11: three",
-        "  ; it works with what one will have come to, and may call: put",
+        "  ; it uses the result of one, and may call: put",
     )
     assert (said.code, desk.puts, desk.words) == (0, [], ["PLAN", "PLAN", "PLAN"])
     told = json.loads(desk.fly("--dry-run", "--json").out)
@@ -461,11 +461,11 @@ def test_approve_says_of_each_step_what_it_covers_and_what_will_still_ask(desk: 
         "literal": ['(write-file :path "a" :content "b")', "(put :x 1)", "(put :x 2)"],
         "data": ["(put :x 7)", "(put :x 8)"],
         "value": ["no call", "put (:x is known only in flight)"],
-        "result": ["no call", "put (it works with what value comes to)"],
+        "result": ["no call", "put (it uses the result of value)"],
         "loop": [f"(put :x {n})" for n in range(9)],
         "long": told["long"],
-        "nothing": ["no call, for none is asked about"],
-        "prose": ["no call", "what its model calls"],
+        "nothing": ["no call, because none needs a question"],
+        "prose": ["no call", "calls of its model"],
         "other": ["the model scripted:other.txt"],
     }
     assert "".join(told["long"]) == f'(write-file :path "a" :content "{long}")'
@@ -517,10 +517,8 @@ def test_nobody_changes_or_flies_a_plan_that_another_process_flies(desk: Desk) -
         )
         said = quoth("call", WRITE.format(inner), "--yes", cwd=above)
         assert "is a running flight plan" in said.err
-        assert desk.fly() == Said(2, "", "quoth: plan.org is being flown by another process.\n")
-        assert quoth("fly", inner, cwd=above) == Said(
-            2, "", f"quoth: {inner} is being flown by another process.\n"
-        )
+        assert desk.fly() == Said(2, "", "quoth: Another process is flying plan.org.\n")
+        assert quoth("fly", inner, cwd=above) == Said(2, "", f"quoth: Another process is flying {inner}.\n")
         assert ended(desk, flight).code == 0
     assert (desk.words, desk.puts) == (["DONE", "DONE"], ["2"])
     assert desk.does("call", WRITE.format("plan.org"), "--yes").code == 0
@@ -576,7 +574,7 @@ def test_a_write_protected_plan_is_decided_about_and_flown_and_not_written_to(de
     desk.plan(step("one", "(put 1)"))
     before = desk.text
     (desk.folder / "plan.org").chmod(0o444)
-    note = "quoth: plan.org is write-protected, so nothing is written into it."
+    note = "quoth: plan.org is write-protected, so no results are written to it."
     said = desk.does("approve", "plan.org")
     assert (said.code, said.err.splitlines()[0]) == (0, note)
     said = desk.fly()
@@ -637,7 +635,7 @@ def test_first_flight_comes_to_its_end_whatever_the_model_says(tmp_path: Path) -
         said = quoth("fly", "first-flight.org", "--model", "scripted:script.txt", cwd=tmp_path)
         assert said.code == 0, said.err
         text = (tmp_path / "first-flight.org").read_text()
-        assert f"** {word} What the model says" in text
+        assert f"** {word} A task for the model" in text
         assert "** DONE The sum is right" in text
         assert ("#+RESULTS: model\n   : It is 100." in text) is (word == "DONE")
 
@@ -692,7 +690,7 @@ def test_git_takes_no_option_from_a_call(tmp_path: Path) -> None:
     repository(tmp_path)
     tools = ["--tools", str(PLANS / "git-tools.hy"), "--yes"]
     said = quoth("call", '(git-log :of "--output=x")', *tools, cwd=tmp_path)
-    assert said.err == "quoth: git-log was denied: --output=x is an option of git, and no revision.\n"
+    assert said.err == "quoth: git-log was denied: --output=x is an option of git, not a revision.\n"
     assert quoth("call", "(git-log :count 1)", *tools, cwd=tmp_path).out.endswith("Say two\n")
     assert "+three" in quoth("call", "(git-diff)", *tools, cwd=tmp_path).out
     assert "+three" in quoth("call", '(git-diff :but "plans")', *tools, cwd=tmp_path).out

@@ -12,7 +12,7 @@ from words import files, quoth
 TOOLS = """(require quoth [def-cognitive-tool])
 
 (def-cognitive-tool search-contacts
-  "Find the address of somebody."
+  "Find the address of a person."
   :parameters [name {:type str  :doc "Who"}]
   :effects    [:reads]
   :body       [{"name" "Ben"  "email" "ben@shop.example"}])

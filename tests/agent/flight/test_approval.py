@@ -112,7 +112,7 @@ def test_a_denied_program_is_denied_under_a_headline_that_was_approved_for_anoth
     denied(field, "danger")
     field.plan(step("safe", block("(put 2)")))
     report = field.fly(consent="yes")
-    said = "safe was denied: it is what danger was, and the person said: too early."
+    said = "safe was denied: it does the same as danger, and the person said: too early."
     assert (statuses(report), report.steps[0].text) == ({"safe": "denied"}, said)
     assert field.puts == []
     approve(field)
@@ -283,12 +283,12 @@ def test_blocks_that_give_a_value_are_shown_with_what_they_will_ask(field: Field
         step("one", block("(note (str n))", head="hy :var n=lib")),
     )
     sight = Sight(field)
-    assert sight.under("runs before that, for a value") == ["#+NAME: lib", "(put z)"]
+    assert sight.under("runs first, to compute a value") == ["#+NAME: lib", "(put z)"]
     assert "        z = 2" in sight.page()
     assert sight.under("covers") == ["no call"]
     assert sight.under("will still ask") == [
-        "note (it works with what lib comes to)",
-        "put (of the block lib, which gives a value)",
+        "note (it uses the result of lib)",
+        "put (in the block lib, which computes a value)",
     ]
     assert sight.data()["blocks"] == {"lib": {"form": "(put z)", "with": {"z": {"value": 2}}}}
 
@@ -297,8 +297,8 @@ def test_what_a_model_is_told_beside_its_objective_is_shown(field: Field) -> Non
     field.plan(step("Build", "Why it is done."), step("one", "Do it.", "Then stop.", head="**"))
     sight = Sight(field)
     assert sight.under("objective") == ["Do it.", "Then stop."]
-    assert sight.under("its model is told as well") == ["Build:", "Why it is done."]
-    assert sight.under("will still ask") == ["what its model calls"]
+    assert sight.under("its model also reads") == ["Build:", "Why it is done."]
+    assert sight.under("will still ask") == ["calls of its model"]
 
 
 @pytest.mark.parametrize("control", ["\x1b[2J", "\x9b2J", "\u202e", "\x08\x08", "\u2028", "\x7f"])
@@ -333,7 +333,7 @@ def test_a_call_that_was_not_shown_is_not_covered_under_another_policy(field: Fi
     field.plan(step("one", block("(put 1)")))
     lax = policy(field, "(allow (put))")
     sight = Sight(field, policy=lax)
-    assert sight.under("covers") == ["no call, for none is asked about"]
+    assert sight.under("covers") == ["no call, because none needs a question"]
     approve(field, policy=lax)
     assert field.fly().status == "pending"
     assert field.puts == []

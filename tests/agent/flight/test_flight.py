@@ -383,8 +383,8 @@ def test_a_variable_may_be_what_a_call_comes_to(field: Field) -> None:
         (
             {},
             {"head": "hy :var x=big"},
-            "The value of x takes 300,002 characters, and a program has room for 100,000; "
-            "hand on a part of it, or write it into a file.",
+            "The value of x has 300,002 characters, but a program may have only 100,000. Pass on a part of "
+            "it, or write it to a file.",
         ),
         ({"expect": '(in "a" result)'}, {}, ""),
     ],
@@ -398,8 +398,8 @@ def test_a_value_that_is_too_large_for_a_program_is_told(
     report = field.fly()
     assert (report.steps[1].text or report.steps[0].text) == (
         text
-        or "The value of result takes 300,002 characters, and a program has room for 100,000; "
-        "hand on a part of it, or write it into a file."
+        or "The value of result has 300,002 characters, but a program may have only 100,000. Pass on a "
+        "part of it, or write it to a file."
     )
 
 
@@ -417,7 +417,7 @@ def test_a_step_is_done_only_when_its_expectation_is_true(field: Field) -> None:
     field.plan(step("good", block("1"), expect="(= 1 1)"), step("bad", block("(put 1)"), expect="(= 1 2)"))
     report = field.fly(consent="yes")
     assert statuses(report) == {"good": "done", "bad": "failed"}
-    assert report.steps[1].text == "(= 1 2) is not true: it came to False."
+    assert report.steps[1].text == "(= 1 2) is not true: its value is False."
     assert field.words == {"good": "DONE", "bad": "FAILED"}
 
 
@@ -429,7 +429,7 @@ def test_an_expectation_may_be_of_what_its_own_step_came_to(field: Field) -> Non
     )
     report = field.fly('"20" it is.')
     assert statuses(report) == {"forms": "done", "prose": "done", "last": "failed"}
-    assert report.steps[2].text == "(> result 1) is not true: it came to False; result was 1"
+    assert report.steps[2].text == "(> result 1) is not true: its value is False; result was 1"
 
 
 def test_a_model_that_tries_again_is_told_why_the_last_try_failed(field: Field) -> None:
@@ -441,13 +441,13 @@ def test_a_model_that_tries_again_is_told_why_the_last_try_failed(field: Field) 
 
     field.plan(step("sum", "Say the sum.", expect='(in "20" result)', retry="1"))
     assert field.fly(model=TalkingFunction(say)).ok
-    assert "tried before" not in asked[0]
-    why = '(in "20" result) is not true: it came to False; result was It is 10.'
-    assert f"It was tried before, and that failed: {why}" in asked[1]
-    assert asked[1].endswith("The answer of that try was:\nIt is 10.")
+    assert "earlier attempt" not in asked[0]
+    why = '(in "20" result) is not true: its value is False; result was It is 10.'
+    assert f"An earlier attempt failed: {why}" in asked[1]
+    assert asked[1].endswith("The answer of that attempt was:\nIt is 10.")
     again = 'this was not true afterwards (result is your answer): (in "20" result)'
     assert again not in asked[0]
-    assert asked[1].startswith(f"sum\n\nSay the sum.\n\nIt was tried before, and {again}\n")
+    assert asked[1].startswith(f"sum\n\nSay the sum.\n\nAn earlier attempt failed, because {again}\n")
 
 
 def test_a_model_that_tries_again_is_reminded_of_the_expectation_after_each_result(field: Field) -> None:
@@ -461,8 +461,8 @@ def test_a_try_after_one_without_an_answer_is_told_the_reason_alone(field: Field
     model = scripted("(look)", "(look)", "It is so.")
     field.plan(step("a", "Look.", expect="(= 1 1)", budget="steps=1", retry="1"))
     field.fly(model=model)
-    assert "It was tried before, and that failed: " in model.seen[1].decode()
-    assert "The answer of that try" not in model.seen[1].decode()
+    assert "An earlier attempt failed: " in model.seen[1].decode()
+    assert "The answer of that attempt" not in model.seen[1].decode()
 
 
 def test_an_expectation_of_something_else_than_the_answer_is_told_as_it_is(field: Field) -> None:
@@ -470,7 +470,7 @@ def test_an_expectation_of_something_else_than_the_answer_is_told_as_it_is(field
     field.plan(step("a", "Put 1.", expect="(= 1 2)", retry="1"))
     field.fly(model=model)
     told = json.loads(model.seen[1])[-1]["content"]
-    assert "It was tried before, and this was not true afterwards: (= 1 2)\n" in told
+    assert "An earlier attempt failed, because this was not true afterwards: (= 1 2)\n" in told
 
 
 @pytest.mark.parametrize("value", ["0", '""', "[]", "None", "False"])
@@ -629,7 +629,7 @@ def test_a_step_may_use_another_model_only_when_it_was_approved(field: Field) ->
     mine: dict[str, Any] = {"model": TalkingFunction(lambda messages: "I am the first.")}
     report = field.fly(**mine)
     assert report.steps[0].status == "denied"
-    assert report.steps[0].text.startswith("It would use another model, scripted:other.txt;")
+    assert report.steps[0].text.startswith("The step uses another model, scripted:other.txt,")
     approve(field)
     report = field.fly(**mine)
     assert [each.text for each in report.steps] == [
@@ -718,7 +718,7 @@ def test_what_an_editor_makes_of_the_file_before_it_is_written_stays(
     assert report.ok
     assert "A remark." in field.text
     assert field.words == {"a": "RUNNING", "b": "DONE", "c": "DONE"}
-    assert any("a is not what is flown, so DONE is not written there" in note for note in report.notes)
+    assert any("a differs from the flown step, so DONE is not written there" in note for note in report.notes)
 
 
 def test_a_step_costs_as_many_statements_and_looks_in_a_long_plan_as_in_a_short_one(
@@ -914,8 +914,8 @@ def test_a_step_alone_is_flown_with_the_results_of_an_earlier_flight(field: Fiel
         ({"only": "x"}, f"{THERE_IS_NO_STEP} x in plan.org. They are: one, two."),
         ({"only": "oen"}, f"{THERE_IS_NO_STEP} oen in plan.org. Did you mean one?"),
         ({"until": "Bild"}, f"{THERE_IS_NO_PHASE} Bild. Did you mean Build?"),
-        ({"until": "Build"}, f"{THERE_IS_NO_STEP} of the phase Build in plan.org."),
-        ({"only": "one", "start": "two"}, "--only names one step; it does not go with --from or --until."),
+        ({"until": "Build"}, "plan.org has no step in the phase Build."),
+        ({"only": "one", "start": "two"}, "--only selects one step or group; leave out --from and --until."),
         ({"start": "two", "until": "one"}, "two comes after one."),
     ],
 )
@@ -985,7 +985,9 @@ def test_nothing_is_written_at_a_step_that_was_changed_meanwhile(field: Field) -
     report = field.fly(model=TalkingFunction(change))
     assert field.words["a"] == "RUNNING"
     assert "Done." not in field.text
-    assert any("plan.org was changed meanwhile: a is not what is flown" in note for note in report.notes)
+    assert any(
+        "plan.org was changed meanwhile: a differs from the flown step" in note for note in report.notes
+    )
 
 
 def test_a_step_that_was_changed_before_it_begins_is_not_begun(field: Field) -> None:
@@ -996,7 +998,7 @@ def test_a_step_that_was_changed_before_it_begins_is_not_begun(field: Field) -> 
     field.plan(step("a", "Do it."), step("b", block("(put 1)")))
     report = field.fly(model=TalkingFunction(change), consent="yes")
     assert (report.status, field.puts) == ("failed", [])
-    assert report.notes[-1] == "b was not begun."
+    assert report.notes[-1] == "b was not started."
     assert field.fly("Done.", consent="yes").ok
     assert field.puts == [2]
 
@@ -1011,7 +1013,9 @@ def test_a_step_that_is_changed_just_after_it_was_flown_holds_up_no_other(field:
     assert (report.status, statuses(report)) == ("done", {"a": "done", "b": "done", "c": "done"})
     assert field.words["c"] == "DONE"
     assert report.notes
-    assert all("plan.org was changed meanwhile: b is not what is flown" in note for note in report.notes)
+    assert all(
+        "plan.org was changed meanwhile: b differs from the flown step" in note for note in report.notes
+    )
 
 
 def test_a_file_that_is_removed_meanwhile_is_not_made_again(field: Field) -> None:
@@ -1044,7 +1048,7 @@ def pipe(path: Path) -> None:
     ("act", "said"),
     [
         (folder, "{} is a folder; a plan is a file."),
-        (pipe, "{} is no file; a plan is a file."),
+        (pipe, "{} is not a file; a plan is a file."),
         (self_link, f"{{}} {CANNOT_BE_READ}: Too many levels of symbolic links."),
     ],
 )
@@ -1058,7 +1062,7 @@ def test_a_file_that_becomes_something_else_meanwhile_is_told_in_a_sentence(
     field.plan(step("a", "Do it."), step("b", block("(put 1)")))
     report = field.fly(model=TalkingFunction(change), consent="yes")
     assert (report.status, statuses(report)) == ("failed", {"a": "done", "b": ""})
-    assert report.notes == (said.format(field.path), "b was not begun.")
+    assert report.notes == (said.format(field.path), "b was not started.")
     assert field.puts == []
 
 
@@ -1074,7 +1078,10 @@ def test_a_disk_that_is_full_meanwhile_is_told_in_a_sentence(
 
     field.plan(step("a", "Do it."), step("b", block("(put 1)")))
     report = field.fly(model=TalkingFunction(fill), consent="yes")
-    assert report.notes == (f"{field.path} {CANNOT_BE_WRITTEN}: No space left on device.", "b was not begun.")
+    assert report.notes == (
+        f"{field.path} {CANNOT_BE_WRITTEN}: No space left on device.",
+        "b was not started.",
+    )
     assert field.words == {"a": "RUNNING", "b": "PLAN"}
     assert sorted(path.name for path in field.folder.iterdir()) == ["plan.org"]
     assert field.puts == []
@@ -1135,7 +1142,7 @@ def test_on_a_read_only_disk_no_step_begins_and_a_later_flight_flies(
         patch.setattr("quoth.agent.flight.plan_file.replace_file", refuse)
         report = field.fly(consent="yes")
     assert (report.status, field.puts) == ("failed", [])
-    assert report.notes == (f"{field.path} {CANNOT_BE_WRITTEN}: Read-only file system.", "a was not begun.")
+    assert report.notes == (f"{field.path} {CANNOT_BE_WRITTEN}: Read-only file system.", "a was not started.")
     assert field.fly(consent="yes").status == "done"
     assert (field.puts, field.words) == ([1], {"a": "DONE"})
 
@@ -1178,7 +1185,7 @@ def test_a_plan_that_is_write_protected_is_flown_and_not_written_to(field: Field
     field.path.chmod(0o444)
     report = field.fly(consent="yes")
     assert (report.status, field.puts) == ("done", [1])
-    assert report.notes == (f"{field.path} is write-protected, so nothing is written into it.",)
+    assert report.notes == (f"{field.path} is write-protected, so no results are written to it.",)
     assert (field.text, field.path.stat().st_mode & 0o777) == (before, 0o444)
     field.path.chmod(0o644)
     assert field.fly(consent="yes").notes == ()
@@ -1206,7 +1213,7 @@ def test_a_change_of_a_write_protected_plan_is_seen(field: Field) -> None:
     field.path.chmod(0o444)
     field.edit = lambda old, new: rewrite(field.path, old, new)  # type: ignore[method-assign]
     report = field.fly(model=TalkingFunction(change), consent="yes")
-    assert (field.puts, report.notes[-1]) == ([], "b was not begun.")
+    assert (field.puts, report.notes[-1]) == ([], "b was not started.")
 
 
 def rewrite(path: Path, old: str, new: str) -> None:
@@ -1312,7 +1319,7 @@ def test_a_plan_is_flown_by_one_process_at_a_time(field: Field) -> None:
 
     field.plan(step("a", "Do it."))
     assert field.fly(model=TalkingFunction(lambda m: _in_thread(fly_too, m))).ok
-    assert said == [f"{field.path} is being flown by another process."] * 2
+    assert said == [f"Another process is flying {field.path}."] * 2
 
 
 async def _in_thread(work: Callable[[Messages], str], messages: Messages) -> str:
@@ -1493,11 +1500,15 @@ def test_a_step_that_a_person_denied_is_not_flown_until_it_is_approved(field: Fi
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("PLAN one", "PLAN other", "other was denied: it is what one was, and the person said: too early."),
+        (
+            "PLAN one",
+            "PLAN other",
+            "other was denied: it does the same as one, and the person said: too early.",
+        ),
         (
             "PLAN one",
             "PLAN one more",
-            "one-more was denied: it is what one was, and the person said: too early.",
+            "one-more was denied: it does the same as one, and the person said: too early.",
         ),
         ("(put 1)", "(put 2)", "one was denied: the person said: too early."),
         (":RETRY: 0", ":RETRY: 1", "one was denied: the person said: too early."),

@@ -57,19 +57,19 @@ def block(*lines: str, head: str = "hy") -> str:
 
 
 LIBRARY = "* Library\n#+NAME: more\n#+begin_src hy\n(+ x 1)\n#+end_src\n"
-WORDS = "They are PLAN, APPROVED, RUNNING, WAITING, DONE, FAILED, DENIED, SKIPPED."
+WORDS = "The words are PLAN, APPROVED, RUNNING, WAITING, DONE, FAILED, DENIED, SKIPPED."
 MISTAKES = {
     # The plan as a whole
     "no step": (
         "* Notes\nNothing here.\n",
-        f"1:1: {THERE_IS_NO_STEP} in this plan. A step is a headline such as * PLAN Say hello; see "
+        "1:1: This plan has no steps. A step is a headline such as * PLAN Say hello; see "
         "PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED.",
     ),
-    "not UTF-8": (step(body="caf\udce9"), f"2:4: This {IS_NOT_UTF_8_TEXT}; save the plan as UTF-8."),
+    "not UTF-8": (step(body="caf\udce9"), f"2:4: This {IS_NOT_UTF_8_TEXT}. Save the plan as UTF-8."),
     "TODO words left out": (
         "#+TODO: PLAN RUNNING | DONE DENIED\n" + step(),
-        "1:9: The TODO words of a plan are all of PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED;"
-        " here APPROVED, FAILED, SKIPPED are missing.",
+        "1:9: A plan needs all TODO words of PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED; "
+        "here APPROVED, FAILED, SKIPPED are missing.",
     ),
     "a phase misspelt": (
         "* PLAN Demnad: x\n** PLAN a\nDo it.\n",
@@ -77,85 +77,85 @@ MISTAKES = {
     ),
     "a TODO word of three letters": (
         step() + "* PLN b\nDo it.\n",
-        "3:3: PLN is no TODO word of a plan. Did you mean PLAN?",
+        "3:3: PLN is not a TODO word of a plan. Did you mean PLAN?",
     ),
     "a TODO word that is no TODO word before a phase": (
         step() + "* Plan Build: b\nDo it.\n",
-        "3:3: Plan is no TODO word of a plan; they are written in capitals: PLAN.",
+        "3:3: Plan is not a TODO word of a plan. Write it in capitals: PLAN.",
     ),
     "a TODO word misspelt": (
         step() + "* APROVED b\nDo it.\n",
-        "3:3: APROVED is no TODO word of a plan. Did you mean APPROVED?",
+        "3:3: APROVED is not a TODO word of a plan. Did you mean APPROVED?",
     ),
     "another TODO word": (
         "* Build\n** TODO b\nDo it.\n",
-        f"2:4: TODO is no TODO word of a plan. {WORDS}",
+        f"2:4: TODO is not a TODO word of a plan. {WORDS}",
     ),
     "no TODO word": (
         "* Count\n#+begin_src hy\n1\n#+end_src\n" + step(),
-        "2:1: Nothing runs this: its headline has no TODO word; write PLAN Count.",
+        "2:1: This does not run: its headline has no TODO word. Write PLAN Count.",
     ),
     "no TODO word, and a name that nothing refers to": (
         "* Count\n#+NAME: n\n#+begin_src hy\n1\n#+end_src\n" + step(),
-        "3:1: Nothing runs this: its headline has no TODO word, and nothing refers to it; write PLAN Count.",
+        "3:1: This does not run: its headline has no TODO word and no block refers to it. Write PLAN Count.",
     ),
     "forms above all headlines": (
         "#+begin_src hy\n1\n#+end_src\n" + step(),
-        "1:1: Nothing runs this: it stands above all headlines. Give it one, such as PLAN Say hello.",
+        "1:1: This does not run: it is above all headlines. Put it below one, such as PLAN Say hello.",
     ),
     "a property, and no TODO word": (
         "* Say hello\n:PROPERTIES:\n:BUDGET: steps=3\n:END:\nHello.\n" + step(),
-        "3:2: BUDGET says nothing here: the headline has no TODO word; write PLAN Say hello.",
+        "3:2: BUDGET has no effect here: the headline has no TODO word. Write PLAN Say hello.",
     ),
     "an expectation of a headline without TODO word": (
         "* Group\n:PROPERTIES:\n:EXPECT: True\n:END:\n*" + step(),
-        "3:2: EXPECT says nothing here: the headline has no TODO word; write PLAN Group.",
+        "3:2: EXPECT has no effect here: the headline has no TODO word. Write PLAN Group.",
     ),
     "a TODO word in small letters": (
         "* plan say hello\nSay hello.\n" + step(),
-        "1:3: plan is no TODO word of a plan; they are written in capitals: PLAN.",
+        "1:3: plan is not a TODO word of a plan. Write it in capitals: PLAN.",
     ),
     "a TODO word in small letters above forms": (
         "* Done: count\n#+begin_src hy\n1\n#+end_src\n" + step(),
-        "1:3: Done is no TODO word of a plan; they are written in capitals: DONE.",
+        "1:3: Done is not a TODO word of a plan. Write it in capitals: DONE.",
     ),
     "a TODO word with a colon": (
         "* PLAN: b\nDo it.\n" + step(),
-        "1:3: A TODO word stands without a colon: PLAN.",
+        "1:3: Write the TODO word without a colon: PLAN.",
     ),
     "a TODO word behind the priority": (
         "* [#A] PLAN b\nDo it.\n" + step(),
-        "1:8: PLAN stands too late to be the TODO word; that follows upon the stars.",
+        "1:8: PLAN is too late for a TODO word, which must follow the stars.",
     ),
     "a headline without a space": (
         step() + "**PLAN b\nDo it.\n*Build: c\n",
-        "3:1: This is no headline; write ** PLAN b from the first column on.\n"
-        "5:1: This is no headline; write * Build: c from the first column on.",
+        "3:1: This is not a headline. Write ** PLAN b from the first column on.\n"
+        "5:1: This is not a headline. Write * Build: c from the first column on.",
     ),
     "a headline that is not in the first column": (
         step() + "  * PLAN b\n  Do it.\n",
-        "3:3: This is no headline; write * PLAN b from the first column on.",
+        "3:3: This is not a headline. Write * PLAN b from the first column on.",
     ),
     "a headline of Markdown": (
         step() + "## PLAN b\nDo it.\n",
-        "3:1: This is no headline; write ** PLAN b from the first column on.",
+        "3:1: This is not a headline. Write ** PLAN b from the first column on.",
     ),
     "a headline below a step": (
         step() + "** Details\nMore of it.\n",
-        "3:4: With a step below it the text above is no step any more, and only told to this one; "
-        "write PLAN Details, or make it part of the text.",
+        "3:4: Because of this step below it, the text above is not a step; only this step's model reads it. "
+        "Write PLAN Details, or make this headline part of the text.",
     ),
     "an id twice": (
         step(":ID: x") + step(":ID: x"),
-        "8:6: The id x stands twice; each id names one headline.",
+        "8:6: The id x is used twice; each headline needs its own id.",
     ),
     "an id of two words": (
         step(":ID: x y"),
-        "3:6: The id x y holds a space or comma; :AFTER: could not name it.",
+        "3:6: The id x y contains a space or comma, so :AFTER: cannot name it.",
     ),
     "a property for the whole file": (
         "#+PROPERTY: EXPECT (f)\n" + step(),
-        "1:20: EXPECT is a property of one headline; for the whole file it says nothing.",
+        "1:20: EXPECT is a property of a single headline; it has no effect for the whole file.",
     ),
     # Properties
     "a property misspelt": (
@@ -170,23 +170,23 @@ MISTAKES = {
     ),
     "a property as a keyword of the file": (
         "#+TOOLS: echo\n#+EXPECT: (f)\n" + step(),
-        "1:1: For the whole file TOOLS is written #+PROPERTY: TOOLS echo.\n"
-        "2:1: EXPECT is a property; it stands in the :PROPERTIES: of a headline.",
+        "1:1: For the whole file, write #+PROPERTY: TOOLS echo.\n"
+        "2:1: EXPECT is a property. Put it into the :PROPERTIES: of a headline.",
     ),
     "a property as a keyword": (
         step(body="Do it.\n  #+RETRY: 1\n#+STEPS: 3"),
-        "3:3: RETRY is a property; it stands in the :PROPERTIES: of a headline.\n"
+        "3:3: RETRY is a property. Put it into the :PROPERTIES: of a headline.\n"
         "4:1: There is no property STEPS. Did you mean BUDGET, as in steps=6?",
     ),
     "a property without a drawer": (
         step(body="Do it.\n:EXPECT: (f)\nRETRY: 1\n:TIMEOUT: 60"),
-        "3:1: EXPECT is a property; it stands in the :PROPERTIES: of a headline.\n"
+        "3:1: EXPECT is a property. Put it into the :PROPERTIES: of a headline.\n"
         "5:1: There is no property TIMEOUT. Did you mean BUDGET, as in seconds=60?",
     ),
     "properties as a list": (
         step(body="- TOOLS: echo\n- RETRY: 1\nDo it."),
-        "2:3: TOOLS is a property; it stands in the :PROPERTIES: of a headline.\n"
-        "3:3: RETRY is a property; it stands in the :PROPERTIES: of a headline.",
+        "2:3: TOOLS is a property. Put it into the :PROPERTIES: of a headline.\n"
+        "3:3: RETRY is a property. Put it into the :PROPERTIES: of a headline.",
     ),
     "a keyword misspelt": (
         "#+PROPERTIES: TOOLS echo\n#+TITEL: x\n" + step(body="#+CALLS: x()\nDo it."),
@@ -196,26 +196,26 @@ MISTAKES = {
     ),
     "properties in one line": (
         step(body=":PROPERTIES: :RETRY: 1 :END:\nDo it."),
-        "2:1: Each property has a line of its own, between those of :PROPERTIES: and :END:.",
+        "2:1: Put each property on its own line, between the lines :PROPERTIES: and :END:.",
     ),
     "a drawer of another name": (
         step(body=":PROPERTY:\n:RETRY: 1\n:END:\nDo it."),
-        "2:1: Org reads no properties in :PROPERTY:; they stand in :PROPERTIES:.",
+        "2:1: Org does not read properties in :PROPERTY:. Put them into :PROPERTIES:.",
     ),
     "lines as they are quoted in a block": (
         ",* PLAN b\n" + step(body="Do it.\n  ,#+begin_src hy\n  1\n  ,#+end_src"),
-        "1:1: A comma quotes such a line inside of a block; leave it out here.\n"
-        "4:3: A comma quotes such a line inside of a block; leave it out here.\n"
-        "6:3: A comma quotes such a line inside of a block; leave it out here.",
+        "1:1: A comma quotes such a line only inside a block; remove the comma here.\n"
+        "4:3: A comma quotes such a line only inside a block; remove the comma here.\n"
+        "6:3: A comma quotes such a line only inside a block; remove the comma here.",
     ),
-    "a property twice": (step(":RETRY: 1", ":RETRY: 2"), "4:9: RETRY stands twice at this headline."),
+    "a property twice": (step(":RETRY: 1", ":RETRY: 2"), "4:9: RETRY is given twice at this headline."),
     "properties below the text": (
         "* PLAN a\nDo it.\n:PROPERTIES:\n:RETRY: 1\n:END:\n",
-        "3:1: Properties stand right below their headline; Org does not read them here.",
+        "3:1: Put properties directly below their headline; Org does not read them here.",
     ),
     "a drawer of more than properties": (
         "* PLAN a\n:PROPERTIES:\nRETRY: 1\n:END:\nDo it.\n",
-        "2:1: Org reads no properties here: each line of the drawer has to be like :NAME: value.",
+        "2:1: Org does not read these properties: each line of the drawer must be like :NAME: value.",
     ),
     "a drawer without an end": (
         "* PLAN a\n:PROPERTIES:\n:RETRY: 1\nDo it.\n",
@@ -223,7 +223,7 @@ MISTAKES = {
     ),
     "a date below the properties": (
         "* PLAN a\n:PROPERTIES:\n:RETRY: 1\n:END:\nSCHEDULED: <2026-01-01>\nDo it.\n",
-        "5:1: Org reads this line right below the headline only, above the properties.",
+        "5:1: Org reads this line only directly below the headline, above the properties.",
     ),
     "a budget of what there is not": (
         step(":BUDGET: steps=3 tokns=5"),
@@ -231,17 +231,17 @@ MISTAKES = {
     ),
     "a budget without a name": (
         step(":BUDGET: 5"),
-        "3:10: BUDGET gives numbers to names, as in steps=6 seconds=60; 5 is neither.",
+        "3:10: BUDGET needs names with numbers, such as steps=6 seconds=60, not 5.",
     ),
     "a budget that is no number": (
         step(":BUDGET: steps=many"),
-        "3:10: BUDGET wants a whole number above 0 for steps, not many.",
+        "3:10: BUDGET needs a whole number above 0 for steps, not many.",
     ),
     "a budget of nothing": (
         step(":BUDGET: cost=0"),
-        "3:10: BUDGET wants a number above 0 for cost, not 0.",
+        "3:10: BUDGET needs a number above 0 for cost, not 0.",
     ),
-    "a budget twice": (step(":BUDGET: steps=3 steps=4"), "3:18: BUDGET gives steps twice."),
+    "a budget twice": (step(":BUDGET: steps=3 steps=4"), "3:18: BUDGET has steps twice."),
     "an empty budget": (
         step(":BUDGET:"),
         "3:9: BUDGET is empty; write steps=6 tokens=2000 cost=0.10 seconds=60.",
@@ -252,12 +252,15 @@ MISTAKES = {
     ),
     "a retry without end": (step(":RETRY: 1000"), f"3:9: {RETRY_IS_A_WHOLE_NUMBER} 10, not 1000."),
     "another way to fail": (step(":ON-FAIL: skp"), "3:11: ON-FAIL cannot be skp. Did you mean skip?"),
-    "no way to fail": (step(":ON-FAIL: 7"), "3:11: ON-FAIL cannot be 7. It is stop, skip or continue."),
+    "no way to fail": (step(":ON-FAIL: 7"), "3:11: ON-FAIL cannot be 7. Use stop, skip or continue."),
     "a word that is neither t nor nil": (
         step(":MAY-FAIL: yes"),
-        "3:12: MAY-FAIL is t, or nil to take it away; it cannot be yes.",
+        "3:12: MAY-FAIL must be t, or nil to remove it; it cannot be yes.",
     ),
-    "nothing for t": (step(":MAY-FAIL:"), "3:11: MAY-FAIL is t, or nil to take it away; it cannot be empty."),
+    "nothing for t": (
+        step(":MAY-FAIL:"),
+        "3:11: MAY-FAIL must be t, or nil to remove it; it cannot be empty.",
+    ),
     "what others call it": (
         step(":ALLOW-FAILURE: t"),
         "3:2: There is no property ALLOW-FAILURE. Did you mean MAY-FAIL?",
@@ -270,63 +273,63 @@ MISTAKES = {
         step(":TOOLS: all"),
         f"3:9: {THERE_IS_NO_TOOL_NAMED} all. Without the property a step has all tools.",
     ),
-    "a tool twice": (step(":TOOLS: echo, echo"), "3:9: The tool echo stands twice."),
-    "no tools": (step(":TOOLS:"), "3:8: TOOLS is empty; name tools, or write nil for none."),
+    "a tool twice": (step(":TOOLS: echo, echo"), "3:9: The tool echo is given twice."),
+    "no tools": (step(":TOOLS:"), "3:8: TOOLS is empty. Name tools, or write nil for none."),
     "an unknown provider": (
         step(":MODEL: opnai:gpt"),
         f"3:9: {THERE_IS_NO_PROVIDER} of models opnai. {DID_YOU_MEAN_OPENAI}?",
     ),
-    "no model": (step(":MODEL:"), "3:8: MODEL is empty; name a model, such as local or openai:NAME."),
+    "no model": (step(":MODEL:"), "3:8: MODEL is empty. Name a model, such as local or openai:NAME."),
     "a model without a name": (
         step(":MODEL: ollama:"),
         "3:9: MODEL needs a name after the colon, as in ollama:NAME.",
     ),
     # Expectations
-    "an empty expectation": (step(":EXPECT:"), "3:9: EXPECT is empty; write a form that must be true."),
+    "an empty expectation": (step(":EXPECT:"), "3:9: EXPECT is empty. Write a form that must be true."),
     f"an expectation that {CANNOT_BE_READ}": (
         step(":EXPECT:   (= 1 1"),
         f"3:12: This ( {IS_NEVER_CLOSED}; add ) at the end; write (= 1 1).",
     ),
     "an expectation that writes": (
         step(':EXPECT: (and True (write-file :path "a" :content "b"))'),
-        "3:21: EXPECT may only look, with tools that read; write-file may not stand here: it writes.",
+        "3:21: EXPECT may only call tools that read; write-file is not allowed here: it writes.",
     ),
     "an expectation that writes inside of eval": (
         step(':EXPECT: (eval "(edit-file :path \\"a\\" :old \\"b\\" :new \\"c\\")")'),
-        "3:11: EXPECT may only look, with tools that read; edit-file may not stand here: it writes.",
+        "3:11: EXPECT may only call tools that read; edit-file is not allowed here: it writes.",
     ),
     "an expectation that asks a model": (
         step(':EXPECT: (think "Is it good?")'),
-        "3:11: EXPECT may only look, with tools that read; think may not stand here: it asks a model.",
+        "3:11: EXPECT may only call tools that read; think is not allowed here: it asks a model.",
     ),
     "two expectations in one": (
         step(":EXPECT: (> 1 0) (> 2 3)"),
-        "3:10: EXPECT is one form: of several the last alone would count; write (and …).",
+        "3:10: EXPECT must be a single form. Combine several with (and …).",
     ),
     "an expectation in words": (
         step(":EXPECT: there are two lines"),
-        "3:10: EXPECT wants a form, such as (= (+ 1 1) 2); words prove nothing.",
+        "3:10: EXPECT must be a form, such as (= (+ 1 1) 2).",
     ),
     "an expectation that is a text": (
         step(':EXPECT: "two \\"lines\\""'),
-        "3:10: A text is always true; EXPECT wants a form that says whether it is so.",
+        "3:10: A text is always true. EXPECT must be a form that can be false.",
     ),
     "an expectation of a variable": (
         "* PLAN a\n:PROPERTIES:\n:EXPECT: (> total 3)\n:END:\n#+NAME: total\n#+begin_src hy\n4\n#+end_src\n",
-        "3:13: There is no variable total; an expectation knows tools, "
-        "and as result what its own step came to.",
+        "3:13: There is no variable total; an expectation may use tools, and result, the result of its own "
+        "step.",
     ),
     "an expectation of the result of a step that has none": (
         "* PLAN a\n:PROPERTIES:\n:EXPECT: (> result 3)\n:END:\n",
-        "3:13: There is no variable result; an expectation knows tools, and no results of steps.",
+        "3:13: There is no variable result; an expectation may use tools, but not results of steps.",
     ),
     "an expectation of the result of a group": (
         step(":EXPECT: (> result 3)", body="") + "** PLAN b\nDo it.\n",
-        "3:13: There is no variable result; an expectation knows tools, and no results of steps.",
+        "3:13: There is no variable result; an expectation may use tools, but not results of steps.",
     ),
     "an expectation with a tool that writes as a value": (
         step(':EXPECT: (list (map write-file ["a"] ["b"]))'),
-        "3:21: EXPECT may only look, with tools that read; write-file may not stand here: it writes.",
+        "3:21: EXPECT may only call tools that read; write-file is not allowed here: it writes.",
     ),
     # Order
     "a phase in the place of an id": (
@@ -335,11 +338,11 @@ MISTAKES = {
     ),
     "a title in the place of an id": (
         step(title="Say hello") + step(":AFTER: say Hello", title="b"),
-        "5:9: AFTER names ids, and this is a title; write say-hello.",
+        "5:9: AFTER needs ids, but this is a title. Write say-hello.",
     ),
     "an id that may be two": (
         step() + step() + step(":AFTER: a", title="b"),
-        "7:9: a may be a or a-2, of the same title; give each an :ID: of its own.",
+        "7:9: a may mean a or a-2, which have the same title. Give each its own :ID:.",
     ),
     "an unknown id": (
         step(":ID: build") + step(":AFTER: biuld", title="b"),
@@ -347,30 +350,30 @@ MISTAKES = {
     ),
     "an id that is commented out": (
         step() + "* COMMENT b\n:PROPERTIES:\n:ID: b\n:END:\n" + step(":AFTER: b", title="c"),
-        "9:9: b is no part of this plan: it is a comment, archived or without TODO word.",
+        "9:9: b is not part of this plan: it is a comment, archived or without a TODO word.",
     ),
-    "no id": (step(":AFTER:"), "3:8: AFTER is empty; name ids, or write nil to wait for nothing."),
-    "itself": (step(":ID: a", ":AFTER: a"), "4:9: This waits for itself: a after a."),
+    "no id": (step(":AFTER:"), "3:8: AFTER is empty. Name ids, or write nil to wait for no step."),
+    "itself": (step(":ID: a", ":AFTER: a"), "4:9: This step waits for itself: a after a."),
     "its own phase": (
         "* Build\n" + "*" + step(":AFTER: build"),
-        "4:9: This waits for build, in which it stands itself.",
+        "4:9: This step waits for build, which contains it.",
     ),
     "a circle": (
         step(":ID: x", ":AFTER: y") + step(":ID: y", ":AFTER: x"),
-        "4:9: This waits for itself: x after y after x.",
+        "4:9: This step waits for itself: x after y after x.",
     ),
     # Steps
     "a step of nothing": (
         step(body=""),
-        "1:3: This step does nothing; give it an objective, forms or an :EXPECT:.",
+        "1:3: This step is empty. Add an objective, forms or an :EXPECT:.",
     ),
     "an empty phase": (
         "* PLAN Tester\n",
-        "1:3: The phase Tester is empty; give it steps, an objective, forms or an :EXPECT:.",
+        "1:3: The phase Tester is empty. Add steps, an objective, forms or an :EXPECT:.",
     ),
     "forms beside steps": (
         "* PLAN Build\n#+begin_src hy\n1\n#+end_src\n** PLAN a\nDo it.\n",
-        "2:1: A headline with steps in it has no forms of its own; give them a headline, too.",
+        "2:1: A headline with steps below it cannot have its own forms. Put them below another headline.",
     ),
     "a block without an end": (
         "* PLAN a\nDo it.\n#+begin_src hy\n1\n",
@@ -379,22 +382,22 @@ MISTAKES = {
     "a headline inside of a block": (
         "* PLAN a\nDo it.\n#+begin_example\n* b\n#+end_example\n",
         "3:1: This block has no #+end_example before the headline in line 4.\n"
-        "5:1: There is no #+begin_example that this would end.",
+        "5:1: This has no #+begin_example above it.",
     ),
     "another language": (
         block("ls", head="sh"),
-        "2:13: sh does not run here; the languages of forms are hy, quoth, lisp.",
+        "2:13: sh does not run here; forms must be in hy, quoth, lisp.",
     ),
     "another Lisp": (
         block("(mapcar #'1+ x)", head="common-lisp"),
-        "2:13: common-lisp does not run here; the languages of forms are hy, quoth, lisp. A block of lisp is "
-        "read as Hy, and what it has of Common Lisp (defun, let, setf, mapcar …) is rewritten; with :eval no "
-        "it is a text for the model.",
+        "2:13: common-lisp does not run here; forms must be in hy, quoth, lisp. A block of lisp is "
+        "read as Hy, and what it has of Common Lisp (defun, let, setf, mapcar …) is rewritten; with :eval "
+        "no it is text for the model.",
     ),
     "a Lisp that is not near": (
         block("(message x)", head="emacs-lisp"),
-        "2:13: emacs-lisp does not run here; the languages of forms are hy, quoth, lisp. A block of hy is "
-        "the nearest; with :eval no it is a text for the model.",
+        "2:13: emacs-lisp does not run here; forms must be in hy, quoth, lisp. A block of hy is "
+        "the nearest; with :eval no it is text for the model.",
     ),
     "the first of two forms is not closed": (
         block("(echo 1\n(echo 2)"),
@@ -402,42 +405,42 @@ MISTAKES = {
     ),
     "a block of src misspelt": (
         "* PLAN a\nDo it.\n#+begin_scr hy\n1\n#+end_scr\n",
-        "3:1: This begins no block; write #+begin_src hy and #+end_src.",
+        "3:1: This does not begin a block. Write #+begin_src hy and #+end_src.",
     ),
     "no language": (
         block("1", head=":var x=1"),
-        "2:13: The block names no language; those of forms are hy, quoth, lisp.",
+        "2:13: The block has no language; forms must be in hy, quoth, lisp.",
     ),
     "a block of Markdown": (
         step(body="```hy\n(echo)\n:RETRY: 1\n```\nDo it."),
-        "2:1: Org has no blocks like this; write #+begin_src hy and #+end_src around forms, "
-        "#+begin_example and #+end_example around text.",
+        "2:1: Org has no blocks like this. Write #+begin_src hy and #+end_src around forms, #+begin_example "
+        "and #+end_example around text.",
     ),
     "a block that begins in another way": (
         step(body="#+BEGIN SRC hy\n1\n#+END SRC\n#+begin_lisp\n1\n#+end_lisp\n# +begin_src\nDo it."),
-        "2:1: This begins no block; write #+begin_src hy and #+end_src.\n"
-        "5:1: This is no block of forms; write #+begin_src lisp and #+end_src.\n"
-        "8:1: This begins no block; write #+begin_src hy and #+end_src.",
+        "2:1: This does not begin a block. Write #+begin_src hy and #+end_src.\n"
+        "5:1: This is not a block of forms. Write #+begin_src lisp and #+end_src.\n"
+        "8:1: This does not begin a block. Write #+begin_src hy and #+end_src.",
     ),
     "an example of forms": (
         step(body="#+begin_example hy\n1\n#+end_example"),
-        "2:1: This is no block of forms; write #+begin_src hy and #+end_src.",
+        "2:1: This is not a block of forms. Write #+begin_src hy and #+end_src.",
     ),
     "forms in the text": (
         step(body="Do src_hy{(+ 1 1)}."),
-        "2:4: Nothing runs this; forms stand between #+begin_src hy and #+end_src.",
+        "2:4: This does not run. Put forms between #+begin_src hy and #+end_src.",
     ),
     "a form as text": (
         step(body='\n  (echo :text "a")'),
-        "3:3: This is text for a model; forms stand between #+begin_src hy and #+end_src.",
+        "3:3: This is text for a model. To run it, put it between #+begin_src hy and #+end_src.",
     ),
     "a block inside of another": (
         step(body="#+begin_quote\n#+begin_src hy\n1\n#+end_src\n#+end_quote"),
-        "3:1: Nothing runs this: it stands inside of a block.",
+        "3:1: This does not run, because it is inside a block.",
     ),
     "a block inside of a drawer": (
         step(body="Do it.\n:NOTE:\n#+begin_src hy\n1\n#+end_src\n:END:"),
-        "4:1: Nothing runs this: it stands inside of a drawer.",
+        "4:1: This does not run, because it is inside a drawer.",
     ),
     "an empty block": (block(""), "2:1: This block is empty."),
     # Forms
@@ -473,36 +476,36 @@ MISTAKES = {
     "a loop left outside of one": (block("(do", "  (break))"), "4:3: 'break' outside loop."),
     "an unknown variable": (
         block("(setv total 1)", "(let [y 2] (+ y", "  totl))"),
-        "5:3: There is no variable totl; :var totl=NAME gives it one. Did you mean total?",
+        "5:3: There is no variable totl; to define it: :var totl=NAME. Did you mean total?",
     ),
     "a variable of another block": (
         block("(setv y 5)") + "#+begin_src hy :var x=1\n[x\n  y]\n#+end_src\n",
-        "7:3: There is no variable y; :var y=NAME gives it one.",
+        "7:3: There is no variable y; to define it: :var y=NAME.",
     ),
     "a result that is not handed on": (
         "* PLAN a\n#+NAME: rows\n| 1 |\n#+begin_src hy\n(len rows)\n#+end_src\n",
-        "5:6: There is no variable rows; :var rows=rows gives it one.",
+        "5:6: There is no variable rows; to define it: :var rows=rows.",
     ),
     "a variable in a text": (
         block('(fn [x] f"{x} of {number}")'),
-        "3:19: There is no variable number; :var number=NAME gives it one.",
+        "3:19: There is no variable number; to define it: :var number=NAME.",
     ),
     "a module that is not imported": (
         block("(math.sqrt 4)"),
-        "3:2: There is no variable math; write (import math) first.",
+        "3:2: There is no variable math. Write (import math) first.",
     ),
     "an unknown name where the line above holds no form": (
         block("; nothing", "x", head="hy :var y=1"),
-        "4:1: There is no variable x; :var x=NAME gives it one.",
+        "4:1: There is no variable x; to define it: :var x=NAME.",
     ),
     # Names
     "a name twice": (
         "#+NAME: n\n| 1 |\n" + "#+NAME: n\n" + "| 2 |\n" + step(),
-        "3:9: The name n stands twice; it stands in line 1 already.",
+        "3:9: The name n is used twice; its first use is in line 1.",
     ),
     "a variable of nothing there": (
         block("x", head="hy :var x=rows"),
-        '2:21: There is nothing named rows. A text is written "rows".',
+        '2:21: There is nothing named rows. For a text, write "rows".',
     ),
     "a variable of what comes later": (
         block("x", head="hy :var x=late") + "* PLAN b\n#+NAME: late\n#+begin_src hy\n1\n#+end_src\n",
@@ -518,15 +521,15 @@ MISTAKES = {
     ),
     "a name that is an id": (
         block("1").replace("#+begin", "#+NAME: b\n#+begin") + step(title="b"),
-        "2:9: b is the id of the step in line 6 as well; take another name.",
+        "2:9: b is also the id of the step in line 6. Use another name.",
     ),
     "a variable with the name of a tool": (
         block('(echo :text "a")', head="hy :var echo=5"),
-        "2:21: echo is a tool; give the variable another name.",
+        "2:21: echo is a tool. Give the variable another name.",
     ),
     "a variable of a group": (
         "* Build\n*" + step() + "* PLAN b\n#+begin_src hy :var x=build\nx\n#+end_src\n",
-        "5:21: build is a group of steps, which has no result; name a step or a block.",
+        "5:21: build is a group of steps, which has no result. Name a step or a block.",
     ),
     "blocks that need each other": (
         "* Library\n#+NAME: p\n#+begin_src hy :var x=q\nx\n#+end_src\n"
@@ -535,20 +538,20 @@ MISTAKES = {
     ),
     "data with the name of a step": (
         "#+NAME: a\n| 1 |\n" + step(),
-        "1:9: a is the id of the step in line 3 as well; take another name.",
+        "1:9: a is also the id of the step in line 3. Use another name.",
     ),
     "a name above nothing": (
         step(body="#+NAME: n\n\n#+begin_src hy\n1\n#+end_src"),
-        "2:1: #+NAME: says nothing here; what it is for stands in the very next line.",
+        "2:1: #+NAME: has no effect here: put its block or table in the very next line.",
     ),
     "blocks put into others": (
         block("<<other>>", head="hy :noweb yes"),
         "2:16: Plans do not support :noweb; :var hands on what a block came to, #+CALL: runs it again.\n"
-        "3:1: There is no variable <<other>>; a plan puts no blocks into others, #+CALL: and :var use them.",
+        "3:1: There is no variable <<other>>; plans do not insert blocks into others: use #+CALL: or :var.",
     ),
     "a variable of two headlines": (
         step() + step() + block("x", head="hy :var x=a").replace("PLAN a", "PLAN b"),
-        "6:21: a may be a or a-2, of the same title; give each an :ID: of its own.",
+        "6:21: a may mean a or a-2, which have the same title. Give each its own :ID:.",
     ),
     "an unknown header argument": (
         block("1", head="hy :resluts value"),
@@ -556,8 +559,7 @@ MISTAKES = {
     ),
     "a call that is not closed": (
         "* PLAN a\n#+CALL: count(x=1\n* PLAN b\n#+NAME: count\n#+begin_src hy :var x=0\nx\n#+end_src\n",
-        "1:3: This step does nothing; give it an objective, forms or an :EXPECT:.\n"
-        f"2:14: This ( {IS_NEVER_CLOSED}.",
+        f"1:3: This step is empty. Add an objective, forms or an :EXPECT:.\n2:14: This ( {IS_NEVER_CLOSED}.",
     ),
     "a call of nothing there": (
         "* PLAN a\n#+CALL: coutn(x=1)\n* PLAN b\n#+NAME: count\n#+begin_src hy :var x=0\nx\n#+end_src\n",
@@ -573,20 +575,20 @@ MISTAKES = {
     ),
     "a block whose value is asked for without what is needed": (
         LIBRARY + "* PLAN a\n#+CALL: more(x=5)\n" + block("y", head="hy :var y=more").partition("\n")[2],
-        "4:4: There is no variable x; :var x=NAME gives it one.",
+        "4:4: There is no variable x; to define it: :var x=NAME.",
     ),
     "a call of a call": (
         LIBRARY + "* PLAN a\n#+NAME: again\n#+CALL: more(x=5)\n#+CALL: again()\n",
-        "9:1: again is a call itself; a call names a block of forms.",
+        "9:1: again is itself a call; a call must name a block of forms.",
     ),
     "a call of a block that is not to be run": (
         "#+NAME: off\n#+begin_src hy :eval never\n(no-such-tool 1\n#+end_src\n* PLAN a\n#+CALL: off()\n",
-        "6:1: off is not to be run: its :eval says so.",
+        "6:1: off cannot be called: its :eval forbids running it.",
     ),
     "a variable of a block that is not to be run": (
         "* PLAN b\nDo it.\n#+NAME: off\n#+begin_src hy :eval no\n5\n#+end_src\n"
         + block("x", head="hy :var x=off"),
-        "8:21: off has no result: its :eval says that it is not to be run.",
+        "8:21: off has no result: its :eval forbids running it.",
     ),
     "a call of a block with a tool the step may not use": (
         '#+NAME: put\n#+begin_src hy\n(write-file :path "a" :content "b")\n#+end_src\n'
@@ -603,7 +605,7 @@ MISTAKES = {
     ),
     "a call of a table": (
         "#+NAME: rows\n| 1 |\n* PLAN a\n#+CALL: rows()\n",
-        "4:1: rows is no block of forms; a call needs one.",
+        "4:1: rows is not a block of forms, which a call needs.",
     ),
 }
 
@@ -616,7 +618,7 @@ def test_a_mistake_is_told_with_its_place(name: str, table: ToolTable) -> None:
 
 def test_what_waits_for_a_circle_is_never_reached(table: ToolTable) -> None:
     text = step(":ID: x", ":AFTER: y") + step(":ID: y", ":AFTER: x") + step(title="z")
-    assert said(text, table)[1] == "13:3: This step is never reached: it waits for y, which cannot begin."
+    assert said(text, table)[1] == "13:3: This step can never begin: it waits for y, which cannot begin."
 
 
 def test_a_fault_shows_its_line_and_a_caret(table: ToolTable) -> None:

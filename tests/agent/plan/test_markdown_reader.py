@@ -99,7 +99,7 @@ def test_places_are_those_of_the_markdown_file() -> None:
     assert [f"{f.place.line}:{f.place.column}: {f.message}" for f in check(plan, load_tools([]))] == [
         f"2:9: {THERE_IS_NO_PHASE} Biuld. Did you mean Build?",
         f"3:10: {RETRY_IS_A_WHOLE_NUMBER} 10, not no.",
-        '5:14: There is nothing named nope. A text is written "nope".',
+        '5:14: There is nothing named nope. For a text, write "nope".',
         f"6:4: {THERE_IS_NO_TOOL_OR} ecko. Did you mean echo?",
         "9:1: This block has no ``` at its end.",
     ]
@@ -108,15 +108,15 @@ def test_places_are_those_of_the_markdown_file() -> None:
 MISTAKES = {
     "a property below the text": (
         "Do it.\n- TOOLS: echo\n",
-        "3:1: This is text; a property stands right below its heading: - TOOLS: echo",
+        "3:1: This is text. Put a property directly below its heading: - TOOLS: echo",
     ),
     "a property in small letters": (
         "- tools: echo\nDo it.\n",
-        "2:1: This is text; a property stands right below its heading: - TOOLS: echo",
+        "2:1: This is text. Put a property directly below its heading: - TOOLS: echo",
     ),
     "a property that is no item": (
         "RETRY: 1\nDo it.\n",
-        "2:1: This is text; a property stands right below its heading: - RETRY: 1",
+        "2:1: This is text. Put a property directly below its heading: - RETRY: 1",
     ),
     "a property of other people": (
         "- TIMEOUT: 60\nDo it.\n",
@@ -124,42 +124,42 @@ MISTAKES = {
     ),
     "Org": (
         "Do it.\n* PLAN b\n:PROPERTIES:\n#+begin_src hy\n",
-        "3:1: This is Org; in Markdown it is # PLAN a, - KEY: value, and ```hy name=x around forms.",
+        "3:1: This is Org. In Markdown, write # PLAN a, - KEY: value, and ```hy name=x around forms.",
     ),
     "a property without a colon": (
         "- RETRY 3\n- TOOLS: nil\nDo it.\n",
-        "2:1: A property has a colon: - RETRY: 3.",
+        "2:1: A property needs a colon: - RETRY: 3.",
     ),
     "a block in a language that does not run": (
         "Do it.\n```python\nprint(1)\n```\n",
-        "3:1: python does not run here; the languages of forms are hy, quoth, lisp. "
-        "As ```text it is shown to the model.",
+        "3:1: python does not run here; forms must be in hy, quoth, lisp. With ```text it is text for the "
+        "model.",
     ),
     "forms in a block without a language": (
         "```\n(+ 1 2)\n```\n",
-        "2:1: The block names no language; those of forms are hy, quoth, lisp.",
+        "2:1: The block has no language; forms must be in hy, quoth, lisp.",
     ),
-    "a heading without a space": ("Do it.\n##PLAN b\n", "3:1: This is no heading; write ## PLAN b."),
+    "a heading without a space": ("Do it.\n##PLAN b\n", "3:1: This is not a heading. Write ## PLAN b."),
     "a heading in a step": (
         "Do it.\n## Details\nMore.\n",
-        "3:4: With a step below it the text above is no step any more, and only told to this one; "
-        "write PLAN Details, or make it part of the text.",
+        "3:4: Because of this step below it, the text above is not a step; only this step's model reads it. "
+        "Write PLAN Details, or make this headline part of the text.",
     ),
     "no TODO word": (
         "Do it.\n# Count\n```hy\n1\n```\n",
-        "4:1: Nothing runs this: its headline has no TODO word; write PLAN Count.",
+        "4:1: This does not run: its headline has no TODO word. Write PLAN Count.",
     ),
     "a name that is an id": (
         "```hy name=b\n1\n```\n# PLAN b\nDo it.\n",
-        "2:12: b is the id of the step in line 5 as well; take another name.",
+        "2:12: b is also the id of the step in line 5. Use another name.",
     ),
     "a variable header that gives none": (
         "```hy :var\n1\n```\n",
-        "2:7: :var gives nothing a value; write :var x=name or :var x=5.",
+        "2:7: :var has no name or value. Write :var x=name or :var x=5.",
     ),
     "an unknown variable": (
         "```hy\n(+ x 1)\n```\n",
-        "3:4: There is no variable x; :var x=NAME gives it one.",
+        "3:4: There is no variable x; to define it: :var x=NAME.",
     ),
 }
 

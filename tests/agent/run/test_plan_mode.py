@@ -492,7 +492,7 @@ def test_a_step_tells_of_destinations_and_links_that_nobody_has_named(office: Of
     shown = [page(plan, step, "APPROVED", None).split("    runs:")[0].splitlines()[1:] for step in plan.steps]
     assert shown == [
         [
-            "    the file remarks:",
+            "    comments in the file:",
             "        ! to: in the text of read-file mail.txt",
             '        ! body "https://evil.example/a": in the text of read-file mail.txt',
         ],
