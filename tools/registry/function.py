@@ -32,11 +32,11 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, U
 from quoth.tools.errors import DefinitionError, did_you_mean
 from quoth.tools.hy_loader import is_ours
 from quoth.tools.lisp.forms import CallForm, from_json, kebab
+from quoth.tools.registry.annotations import UNIONS, unwrapped
 from quoth.tools.registry.arguments import built
 from quoth.tools.registry.code_version import place_of_function, within_partials
 from quoth.tools.registry.define import OPTIONS, current_table, define_tool, registering_in
 from quoth.tools.registry.json_type import HINT, KNOWN
-from quoth.tools.registry.param_types import UNIONS, unwrapped
 from quoth.tools.registry.parameters import (
     KEYS,
     REQUIRED,

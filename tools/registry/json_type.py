@@ -125,8 +125,9 @@ def _excludes(branch: Mapping[str, Any], value: Any) -> bool:
 
 
 def clash(one: Any, other: Any, tagged: bool = False) -> bool:
-    """Whether a text may be a path by one branch of a union and another text by the other. A constant in a
-    field that both require tells them apart, as the field of a ``tagged`` union does."""
+    """Whether a text may be a path by one branch of a union and another text by the other. Two
+    branches with different constants in a field that both require, or in one of a ``tagged`` union, do not
+    clash."""
     if one == other or not (has_path(one) or has_path(other)):
         return False
     if inner := branches(one):

@@ -6,7 +6,6 @@ and its bounds are known there by their JSON Schema. Must not know parameters or
 
 from __future__ import annotations
 
-import types
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -15,6 +14,9 @@ from typing import Any
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import Code, print_value
+from quoth.tools.registry.annotations import UNIONS as UNIONS
+from quoth.tools.registry.annotations import WorkspacePath as WorkspacePath
+from quoth.tools.registry.annotations import unnamed
 from quoth.tools.registry.json_type import (
     PATHS,
     JsonType,
@@ -28,36 +30,6 @@ from quoth.tools.registry.json_type import (
 from quoth.tools.text import file_name
 
 
-class WorkspacePath(str):
-    """The type of a parameter that names a file or folder: ``path`` in Hy, ``list[WorkspacePath]`` for many.
-    The door replaces it by the canonical real path, relative to the workspace if it is inside; ``written``
-    keeps the original text."""
-
-    written: str
-    __module__ = "quoth.tools.registry.parameters"  # where it stood: its name is part of outlines (tool.py)
-
-    def __new__(cls, text: str, written: str | None = None) -> WorkspacePath:
-        made = super().__new__(cls, text)
-        made.written = text if written is None else written
-        return made
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        return {
-            "type": "function-after",
-            "function": {"type": "no-info", "function": cls},
-            "schema": handler(str),
-        }
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> Any:
-        return {"type": "string", "format": "workspace-path"}
-
-
-class Mark(str):
-    """A note in an annotation by which a parameter is more than its type says (parameters.py)."""
-
-
 def written(path: str | Path) -> str:
     """The path as it was originally written, for a sentence: a line feed in it is an escape."""
     return file_name(path.written if isinstance(path, WorkspacePath) else str(path))
@@ -68,7 +40,6 @@ PLAIN |= {type(None): "None", None: "None", Any: "any", Code: "form", WorkspaceP
 _NAMED = {name: hint for hint, name in PLAIN.items() if hint is not None}
 TEXTS = (str, WorkspacePath)  # what a model writes as a text
 Mode = typing.Literal["validation", "serialization"]
-UNIONS = (typing.Union, types.UnionType)
 
 
 def takes_text(hint: Any) -> bool:
@@ -157,27 +128,6 @@ def stock_type(name: str, known: Mapping[str, Any]) -> Any:
     own = known.get(name)
     is_own = isinstance(own, (type, typing.NewType)) or typing.get_origin(own) is not None
     return own if is_own else getattr(import_module(STOCK_TYPES[name]), name)
-
-
-def unnamed(hint: Any) -> Any:
-    """The type without names and words for it: of a NewType what it is made of, of one that is Annotated with
-    texts alone that type; an object is any value."""
-    while (inner := unwrapped(hint)) is not hint:
-        if any(
-            isinstance(note, Mark) or not isinstance(note, str) for note in getattr(hint, "__metadata__", ())
-        ):
-            return hint
-        hint = inner
-    return Any if hint is object else hint
-
-
-def unwrapped(hint: Any) -> Any:
-    """What a type is another name for, or is annotated; any other type itself."""
-    if isinstance(hint, typing.NewType):
-        return hint.__supertype__
-    if type(hint).__name__ == "TypeAliasType":
-        return hint.__value__
-    return hint.__origin__ if typing.get_origin(hint) is typing.Annotated else hint
 
 
 # Types as plain data

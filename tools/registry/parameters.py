@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from quoth.tools.errors import DefinitionError, ToolError, did_you_mean
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
+from quoth.tools.registry.annotations import Mark
 from quoth.tools.registry.param_types import (
     PLAIN,
-    Mark,
     WorkspacePath,
     has_form,
     has_paths,

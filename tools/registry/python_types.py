@@ -24,8 +24,8 @@ from typing_extensions import is_typeddict
 
 from quoth.tools.errors import DefinitionError
 from quoth.tools.lisp.printer import print_value
+from quoth.tools.registry.annotations import UNIONS, Mark, WorkspacePath, unnamed
 from quoth.tools.registry.json_type import HINT, PATHS, clash, inline, nodes, with_texts
-from quoth.tools.registry.param_types import UNIONS, Mark, WorkspacePath, unnamed
 from quoth.tools.registry.values import plain
 from quoth.tools.text import short
 
