@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from quoth.agent.client import AsyncAgent
+from quoth.agent.reply import Reply
 from quoth.agent.run.calls import explained
 from quoth.agent.run.runs import undo_of
 from quoth.agent.session.session import alone
@@ -22,6 +23,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "fly": ("Run a flight plan, an Org file.", "PLAN.org"),
     "policy": ("Show the rules, or how they judge a call.", "(form)"),
     "pending": ("Show what waits for your decision in this session.", ""),
+    "model": ("Show the model of this session, or continue with another one.", "SPEC"),
+    "resume": ("Continue a turn that was broken off or waits.", ""),
     "undo": ("Take back the latest changes of files in this session.", ""),
 }
 
@@ -55,6 +58,15 @@ async def run_command(agent: AsyncAgent, name: str, rest: str) -> str:
             return explained(agent.host, rest, "acp") if rest else rules_page(agent.policy)
         case "pending":
             return pending_text(agent.broker, rest, agent.session) or "Nothing waits."
+        case "resume":
+            done = await agent.resume()
+            return "\n".join(
+                str(one.error if isinstance(one, Reply) else one.message) for one in done
+            ).strip()
+        case "model":
+            if rest:
+                agent.runs.use_model(rest)
+            return f"{agent.models.backend().name}, calls as {agent.host.dialect().name}"
         case _:
             return _undo(agent)
 

@@ -114,9 +114,12 @@ class AcpSession:
             self._waiting.task_done()
 
     def resume_later(self) -> None:
-        """Ask again about what waits in a session that was loaded, and continue it."""
+        """Ask again about what waits in a session that was loaded, and continue it. A turn that was broken
+        off is continued by the person."""
         if self.agent.runs.waits:
             self._resuming = asyncio.create_task(self._resumed())
+        elif self.agent.runs.unfinished():
+            self.show(update_agent_message_text("The last turn was broken off. To continue it: /resume\n"))
 
     async def _resumed(self) -> None:
         try:
@@ -199,8 +202,8 @@ class AcpServer:
         with _sentences():
             for update in talk.updates.of_transcript([*talk.agent.transcript.events(talk.agent.session)]):
                 talk.show(update)
-        await talk.shown()
         talk.resume_later()
+        await talk.shown()
         return LoadSessionResponse(modes=MODES)
 
     async def resume_session(

@@ -202,21 +202,32 @@ async def test_plan_mode_writes_a_plan_and_nothing_else(shop: Path) -> None:
 
 async def test_commands_run_without_a_model_and_a_flight_shows_its_plan(shop: Path) -> None:
     files(shop, {"week.org": '* PLAN Look\n#+begin_src hy\n(read-file :path "a.txt")\n#+end_src\n'})
-    async with editor(shop, client=Editor()) as client:
+    async with editor(shop, *scripted(shop), client=Editor()) as client:
         session = await new(client, shop)
         await client.say(session, "/eval (+ 1 2)")
         await client.say(session, "/fly week.org")
         await client.say(session, '/policy (read-file :path "a.txt")')
+        await client.say(session, "/model")
+        await client.say(session, f"/model scripted:{shop}/r.txt")
         await client.say(session, "/pending")
         wrong = await refused(lambda: client.say(session, "/evl (+ 1 2)"))
     assert client.words().startswith("3\n")
     assert "week.org: done: 1 done" in client.words()
+    assert client.words().count("scripted, calls as call-form\n") == 2
     assert client.words().endswith("Nothing waits.\n")
     plans = [one for one in client.updates if one.session_update == "plan"]
     assert [entry.status for entry in plans[-1].entries] == ["completed"]
     assert wrong == "Unknown command /evl. Did you mean eval?"
     (known,) = [one for one in client.updates if one.session_update == "available_commands_update"]
-    assert [one.name for one in known.available_commands] == ["eval", "fly", "policy", "pending", "undo"]
+    assert [one.name for one in known.available_commands] == [
+        "eval",
+        "fly",
+        "policy",
+        "pending",
+        "model",
+        "resume",
+        "undo",
+    ]
 
 
 async def test_what_cannot_be_done_is_refused_with_a_sentence(

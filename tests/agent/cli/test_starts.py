@@ -16,6 +16,7 @@ PLAN = "* PLAN one\n#+begin_src hy\n(+ 1 2)\n#+end_src\n"
 STARTS: dict[str, tuple[list[str], int, str]] = {
     "run": ([*RUN, "--session", "s3"], 3, ""),
     "chat": (["chat", "--model", "scripted:chat.txt"], 0, "Hello.\n"),
+    "acp": (["acp"], 0, ""),
     "models": (["models", "logout", "openai"], 0, "No key of openai is stored."),
     "call": (["call", '(echo :text "hi")'], 0, "hi\n"),
     "read": (["read"], 0, '(echo :text "hi")\n'),
@@ -92,14 +93,14 @@ assert "quoth.tools.lisp" not in sys.modules  # it needs Hy, which takes long to
 main(["tools"])
 dear = "knowledge.skills call.ignored call.images call.question call.web_url policy.language shell.view"
 dear += " origin.index registry.roles"
-print([name for name in dear.split() if f"quoth.tools.{name}" in sys.modules])
+print([name for name in dear.split() if f"quoth.tools.{name}" in sys.modules], "acp" in sys.modules)
 """
 
 
 def test_help_and_a_list_of_the_tools_import_nothing_that_only_calls_need(tmp_path: Path) -> None:
     files(tmp_path, {"list.py": LIST})
     said = quoth("list.py", cwd=tmp_path, bare=True)
-    assert said.out.splitlines()[-1] == "[]", said.err
+    assert said.out.splitlines()[-1] == "[] False", said.err
 
 
 ONE = """
@@ -111,7 +112,7 @@ sys.argv = ["quoth", "call", '(echo :text "hi")']
 main()
 print(sum(one["collections"] for one in gc.get_stats()) - looks, gc.get_freeze_count() > frozen + 10_000)
 print(*sorted(name for name in sys.modules if name.startswith("quoth.agent.cli.")))
-print("pydantic_core" in sys.modules)
+print("pydantic_core" in sys.modules, "acp" in sys.modules)
 """
 
 
@@ -121,4 +122,4 @@ def test_a_call_imports_no_other_command_and_no_validator_of_pydantic_and_looks_
     files(tmp_path, {"one.py": ONE})
     said = quoth("one.py", cwd=tmp_path, bare=True)
     mine = " ".join(f"quoth.agent.cli.{one}" for one in ("call", "common", "main", "options"))
-    assert said.out.splitlines() == ["hi", "0 True", mine, "False"], said.err
+    assert said.out.splitlines() == ["hi", "0 True", mine, "False False"], said.err
