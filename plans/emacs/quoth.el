@@ -336,7 +336,7 @@ of it waits."
                     (when (eql code 0) (quoth--note-waits (quoth--parsed out)))))))
 
 (defun quoth--tick ()
-  "Count what waits, unless something runs or you are away."
+  "Count what waits, unless quoth is busy or you are away."
   (unless (or quoth--running (< 600 (float-time (or (current-idle-time) 0))))
     (with-current-buffer (window-buffer) (when buffer-file-name (quoth--count-waits)))))
 
@@ -691,6 +691,7 @@ Its buffer is read again after each step."
 (defun quoth-flymake-setup ()
   "Check this buffer with Flymake, if it is a plan or rules.
 Add it to `org-mode-hook' and to the hook of your mode for Hy."
+  (interactive)
   (when (and buffer-file-name (quoth--check))
     (add-hook 'flymake-diagnostic-functions #'quoth-flymake nil t)
     (flymake-mode 1)))

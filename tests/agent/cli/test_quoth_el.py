@@ -3,38 +3,16 @@ a log is read as Org, and Babel runs blocks."""
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
-from commands import callable_command
-from emacs import EMACS, emacs
+from emacs import EMACS, in_emacs
 from sentences import THERE_IS_NO_REQUEST
 from words import files, lines, quoth
 
-ROOT = Path(__file__).parents[3]
-ELISP = ROOT / "plans" / "emacs"
-LOADED = f"""
-(setq load-prefer-newer t org-confirm-babel-evaluate nil make-backup-files nil)
-(setq default-directory "/" inhibit-message t)
-(add-to-list 'load-path "{ELISP}")
-(require 'quoth)
-(org-babel-do-load-languages 'org-babel-load-languages '((quoth . t)))
-(setq quoth-command command-line-args-left command-line-args-left nil)
-(defvar said-last nil "The latest message.")
-(advice-add 'message :before (lambda (form &rest words) (when form (setq said-last (apply #'format form words)))))
-(defun tell (&rest words) (princ (concat (mapconcat (lambda (one) (format "%s" one)) words " ") "\\n")))
-(defun settle ()
-  "Wait until what was started is over."
-  (let ((end (+ (float-time) 60)))
-    (while (and (or quoth--running (seq-some #'process-live-p (mapcar #'get-buffer-process (buffer-list))))
-                (< (float-time) end))
-      (accept-process-output nil 0.02)))
-  (accept-process-output nil 0.05))
-(defun said (words) (condition-case it (funcall words) (error (error-message-string it))))
-"""
 WRITES = (
     '(read-file :path "a.txt")\n---\n'
-    '(write-file :path "a.txt" :content "https://two.example\\n")\n(write-file :path "b.txt" :content "x")\n---\nThey wait.'
+    '(write-file :path "a.txt" :content "https://two.example\\n")\n'
+    '(write-file :path "b.txt" :content "x")\n---\nThey wait.'
 )
 PLAN = lines(
     "* PLAN one",
@@ -60,11 +38,6 @@ BLOCKS = (
 )
 
 if EMACS:
-
-    def in_emacs(folder: Path, script: str) -> list[str]:
-        script = LOADED + f'(setq default-directory "{folder}/")\n' + script
-        with tempfile.TemporaryDirectory() as place, callable_command(Path(place)) as words:
-            return emacs(folder, *words, script=script).splitlines()
 
     def test_what_waits_is_listed_shown_approved_and_denied(tmp_path: Path) -> None:
         files(tmp_path, {"a.txt": "one\n", "r.txt": WRITES})
