@@ -6,7 +6,7 @@ Knows the Org text of the pages only.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -118,8 +118,11 @@ def look_up(words: Sequence[str]) -> Page | list[PageSection]:
     searched, rest = ([page], words[1:]) if page else ([*pages().values()], words)
     sections = [section for one in searched for section in one.sections]
     wanted = words_of(" ".join(rest))
-    by = [lambda one: one.name == wanted, lambda one: wanted in map(words_of, one.entries)]
-    by += [lambda one: _has(one.title, rest), lambda one: _has(one.text, rest)] if page else []
+    by: list[Callable[[PageSection], bool]] = [
+        lambda one: one.name == wanted,
+        lambda one: wanted in map(words_of, one.entries),
+        *([lambda one: _has(one.title, rest), lambda one: _has(one.text, rest)] if page else []),
+    ]
     return next((found for fits in by if (found := [one for one in sections if fits(one)])), [])
 
 

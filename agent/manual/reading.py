@@ -20,9 +20,9 @@ from quoth.tools.text import one_line
 from quoth.tools.visible import visible
 
 MOST = 8  # places that are listed
-EXAMPLE = "quoth help how do I take back an edit"
+EXAMPLE = "how do I take back an edit"
 WAYS = f"""A page: quoth help TOPIC; as Org text: --org
-A question: {EXAMPLE}
+A question: quoth help {EXAMPLE}
 The options of a command: quoth COMMAND --help
 """
 
@@ -35,14 +35,14 @@ def answer(words: Sequence[str], width: int = 100, *, org: bool = False, command
     words = " ".join(words).split()
     if not words:
         return _contents(width)
-    found, note = _found(words)
+    found, note = _found(words, command)
     if isinstance(found, list) and len(found) > 1 and not org:
         return note + _places(found, words, width, command)
     text = found.text if isinstance(found, Page) else "\n".join(section.text for section in found)
     return text if org else note + shown(text, width, may_draw(sys.stdout))
 
 
-def _found(words: Sequence[str]) -> tuple[Page | list[PageSection], str]:
+def _found(words: Sequence[str], command: str = "quoth help") -> tuple[Page | list[PageSection], str]:
     """The page, or the sections, the best first; and a sentence about words that no page has."""
     if found := look_up(words):
         return found, ""
@@ -53,8 +53,10 @@ def _found(words: Sequence[str]) -> tuple[Page | list[PageSection], str]:
     note = f"The manual does not mention {unknown}." if unknown else ""
     if not fit.sections:
         near = did_you_mean(words[0].lower(), [*pages()]) if len(words) == 1 else ""
-        near = near or " Try other words, or list the pages: quoth help"
-        raise UsageError(f"{note}{near}" if unknown else f"Name what you look for. Example: {EXAMPLE}")
+        near = near or f" Try other words, or list the pages: {command}"
+        raise UsageError(
+            f"{note}{near}" if unknown else f"Name what you look for. Example: {command} {EXAMPLE}"
+        )
     return fit.sections[
         : 1 if fit.clear else MOST
     ], f"{note} Pages about the other words:\n\n" if note else ""

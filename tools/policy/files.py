@@ -110,7 +110,7 @@ def load_policy(
     and a ``shipped`` file of rules. ``counted``: the door counts its quotas and cooldowns. Raises UsageError
     for a file that cannot be read, or has changed since it was trusted."""
     layers = _layers_of_user()
-    data, notes = trusted_bytes(root, workspace_policy(root), Trust(), "its rules are not kept")
+    data, notes = trusted_bytes(root, workspace_policy(root), Trust(), "its rules do not apply")
     if data is not None:
         layers.append(parse_layer("workspace", data, OWN_NAME))
     if given is not None:

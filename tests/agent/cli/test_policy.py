@@ -196,7 +196,7 @@ def test_a_workspaces_policy_counts_once_it_is_trusted(here: Path) -> None:
     own = (
         files(here, {".quoth/policy.hy": "(deny (list-files))\n(allow (write-file))\n"}) / ".quoth/policy.hy"
     )
-    note = f"quoth: {own} {IS_NOT_TRUSTED_SO} its rules are not kept; {READ_IT_THEN_RUN}: quoth trust\n"
+    note = f"quoth: {own} {IS_NOT_TRUSTED_SO} its rules do not apply; {READ_IT_THEN_RUN}: quoth trust\n"
     before = quoth("call", "(list-files)", cwd=here)
     assert (before.code, before.err) == (0, note)
     digest = digest_of(own.read_bytes())

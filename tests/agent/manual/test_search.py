@@ -77,6 +77,8 @@ def test_the_command_of_a_section_shows_that_section(section) -> None:
 def test_the_repl_names_its_own_command() -> None:
     told = answer(["run", "tests"], command=",help")
     assert ",help " in told
+    said = complaint(UsageError, lambda: answer(["frobnicate"], command=",help"))
+    assert said.endswith("list the pages: ,help")
     assert "quoth help" not in re.sub(r"(?m)^    .*", "", told)
 
 

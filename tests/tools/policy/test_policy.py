@@ -913,7 +913,7 @@ def test_a_workspace_counts_only_when_trusted_and_only_tightens(root: Path, conf
     before = load_policy(root)
     assert kinds(before) == []
     assert before.notes == (
-        f"{root}/.quoth/policy.hy is not trusted, so its rules are not kept; read it, then run: quoth trust",
+        f"{root}/.quoth/policy.hy is not trusted, so its rules do not apply; read it, then run: quoth trust",
     )
     Trust().trust(root, workspace_policy(root).read_bytes())
     after = load_policy(root)
