@@ -1,4 +1,4 @@
-"def-cognitive-tool and the macros built on it; the work is done in expand.hy and define.py of tools/registry."
+"def-cognitive-tool and the macros built on it. expand.hy and define.py of tools/registry do the work."
 
 (defmacro def-cognitive-tool [_hy-compiler [name None] [description None] #* options]
   "Define a tool and put it into the table.

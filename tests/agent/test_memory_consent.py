@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import IT_CHANGES_MEMORY_WITHIN
 from words import agent, files, quoth, tool
 
 from quoth import Agent
@@ -216,7 +217,7 @@ def test_a_quota_counts_what_is_remembered(here: Path) -> None:
 
 def test_a_dry_run_shows_it_and_remembers_nothing(here: Path) -> None:
     shown = quoth("eval", "--dry-run", FREE, cwd=here).out
-    assert "; allow: it changes memory, within the blocks' permissions; :memory\n" in shown
+    assert f"; allow: {IT_CHANGES_MEMORY_WITHIN}; :memory\n" in shown
     assert remembered(here)["free"] == "Begun."
 
 

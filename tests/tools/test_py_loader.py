@@ -94,8 +94,8 @@ MISTAKES = {
         "4:7: f, parameter x: it needs a type annotation.\n  def f(x):\n        ^"
     ),
     HEAD + "@cognitive_tool\ndef echo(x: int):\n    'D.'\n": (
-        "3:2: There is already a tool named echo, which ships with quoth; write replace=True to put this one"
-        " in its place.\n  @cognitive_tool\n   ^"
+        "3:2: There is already a tool named echo, which ships with quoth; write replace=True to replace"
+        " it.\n  @cognitive_tool\n   ^"
     ),
     "raise SystemExit(3)\n": "1:1: SystemExit: 3\n  raise SystemExit(3)\n  ^",
 }

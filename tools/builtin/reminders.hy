@@ -124,7 +124,7 @@ Files are opened through ctx.workspace, headlines are read and written by tools/
   :body       (added text at ":at" True file call ctx))
 
 (def-cognitive-tool track-task
-  "Keep the user's tasks in memory.org: add a task, list open tasks, mark one done, reopen it, or add a note."
+  "Keep the user's tasks in memory.org: add, list the open ones, mark one done, reopen it, or add a note."
   :parameters [operation {:type str  :choices ["add" "list" "done" "reopen" "note"]}
                title     {:type str  :doc "What to do"  :default ""}
                due       {:type str  :doc "A day or time, such as 2030-12-01 or tomorrow 9:00"  :default ""}

@@ -1,7 +1,4 @@
-"""Arguments of a call: bound to the tool's parameters, validated, and each error put into words.
-
-Knows parameters and what pydantic checks; it must not know doors or what runs.
-"""
+"""Arguments of a call: bound to the tool's parameters, validated, and each error put into words."""
 
 from __future__ import annotations
 
@@ -26,9 +23,7 @@ if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 
 
-# The JSON Schema of parameters: what a model is shown, and what arguments are checked by.
-#
-# Must not know tools or calls.
+# The JSON Schema of parameters: it is shown to models, and arguments are checked by it.
 
 
 _NULL = {"type": "null"}
@@ -49,7 +44,7 @@ _CHOSEN = {str: "string", int: "integer", bool: "boolean", type(None): "null"}
 
 
 def parameters_schema(params: Iterable[Param]) -> dict[str, Any]:
-    """The schema with its words in pydantic's order. It is for reading only: parts of it are shared."""
+    """The schema with its keywords in pydantic's order. Read-only: parts of it are shared."""
     properties = {param.name: _property(param) for param in params}
     required = [param.name for param in params if param.required]
     schema = {"additionalProperties": False, "properties": properties}
@@ -67,7 +62,7 @@ def _property(param: Param) -> dict[str, Any]:
 
 
 def _branches(schema: dict[str, Any]) -> list[Any]:
-    """The schemas of which a value fits one."""
+    """The alternative schemas of a value."""
     return schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
 
 
@@ -106,7 +101,8 @@ def _type(hint: Any, bounds: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _ordered(node: Any, of: str = "") -> Any:
-    """A copy whose words stand in pydantic's order; those of ``properties`` and defaults are names."""
+    """A copy with keywords in pydantic's order; keys of ``properties`` and defaults are names, not
+    keywords."""
     if isinstance(node, list):
         return [_ordered(one, of) for one in node]
     if not isinstance(node, dict):
@@ -121,7 +117,7 @@ _EXACT = {str: str, Code: str, WorkspacePath: str, int: int, bool: bool}
 
 
 def check_of(params: Sequence[Param]) -> Check:
-    """The strict check of arguments by their JSON Schema, which gives them with the defaults."""
+    """The strict check of arguments by their JSON Schema; it returns them with defaults."""
 
     @cache
     def strict() -> SchemaValidator:
@@ -139,7 +135,7 @@ def check_of(params: Sequence[Param]) -> Check:
 
 
 def as_they_are(params: Sequence[Param], data: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The arguments, where pydantic-core would take each of them as it is; else None."""
+    """The arguments, if pydantic-core would accept each unchanged; otherwise None."""
     made: dict[str, Any] = {}
     for param in params:
         if param.name in data:
@@ -147,7 +143,7 @@ def as_they_are(params: Sequence[Param], data: Mapping[str, Any]) -> dict[str, A
             if param.choices or type(value) is not _EXACT.get(param.type):
                 return None
             made[param.name] = value
-            if isinstance(value, str) and not value.isascii():  # it may hold half a character
+            if isinstance(value, str) and not value.isascii():  # it may contain an unpaired surrogate
                 return None
             number: Any = data[param.name]  # only numbers have bounds
             if (param.min is not None and number < param.min) or (
@@ -192,8 +188,8 @@ def bind(
 
 
 def own_names(tool: str, params: Sequence[Param], args: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by canonical name; a call may also use the wire names. Raises InvalidCallError for one that
-    is given by both."""
+    """Arguments by canonical name; a call may also use the wire names. Raises InvalidCallError for an
+    argument that is given by both names."""
     own = {kebab(param.wire): param.name for param in params if param.wire}
     found: dict[str, Any] = {}
     for written, value in args.items():
@@ -205,7 +201,7 @@ def own_names(tool: str, params: Sequence[Param], args: Mapping[str, Any]) -> di
 
 
 def example_of(name: str, params: Sequence[Param], example: Any) -> CallForm:
-    """An example of a call of the tool, written as a text, a model or a form. Raises DefinitionError."""
+    """An example call of the tool, written as a text, a model or a form. Raises DefinitionError."""
     if isinstance(example, str):
         from quoth.tools.lisp.reader import read_one
 
@@ -247,7 +243,7 @@ def validate(
         for name, value in data.items()
         if name in by_name and (code := code_in(value)) is not None
     ]
-    faults += [f":{name} holds half a character (a lone surrogate)" for name in data if halved(data[name])]
+    faults += [f":{name} contains a lone surrogate character" for name in data if halved(data[name])]
     if faults:
         raise InvalidCallError(_sentence(tool, faults))
     try:
@@ -273,8 +269,8 @@ def validate(
 def python_values(
     tool: str, params: Sequence[Param], values: Mapping[str, Any], root: Path | None = None
 ) -> dict[str, Any]:
-    """The arguments for a guard or body: of each type of Python its value, made of the call's JSON data; a
-    Path is below ``root``. Raises InvalidCallError for data that only the type itself refuses."""
+    """The arguments for a guard or body: values of Python types are created from the call's JSON data; a Path
+    is below ``root``. Raises InvalidCallError for data that only the type itself refuses."""
     made, faults = _made(params, values, root)
     if faults:
         raise InvalidCallError(_sentence(tool, faults))
@@ -284,7 +280,7 @@ def python_values(
 def _made(
     params: Iterable[Param], values: Mapping[str, Any], root: Path | None = None
 ) -> tuple[dict[str, Any], list[str]]:
-    """The arguments with the values of types of Python, and the faults of those that have none."""
+    """The arguments with values of Python types, and the faults of arguments that cannot be converted."""
     made, faults = dict(values), list[str]()
     for param in params:
         data = values.get(param.name)
@@ -298,7 +294,7 @@ def _made(
 
 
 def _told(error: ValueError) -> list[Any]:
-    """What pydantic-core refused; any other error is raised again."""
+    """The errors of pydantic-core; any other error is raised again."""
     from pydantic_core import ValidationError  # here: most arguments are right
 
     if not isinstance(error, ValidationError):
@@ -307,7 +303,7 @@ def _told(error: ValueError) -> list[Any]:
 
 
 def built(tool: str, model: type[BaseModel], args: Mapping[str, Any]) -> BaseModel:
-    """The author's model of typed arguments. Raises InvalidCallError for what the model itself refuses."""
+    """The author's model of typed arguments. Raises InvalidCallError if the model itself refuses them."""
     from pydantic import ValidationError
 
     given = {kebab(name): value for name, value in args.items()}
@@ -325,13 +321,13 @@ def _argument(detail: Any) -> str:
 
 
 def _left_out(param: Param | None) -> bool:
-    """Whether None can only mean that it is left out, as models and Common Lisp write it."""
+    """Whether None can only mean that the argument is omitted, as models and Common Lisp write it."""
     return param is not None and not param.required and param.type in (str, int, float, bool, WorkspacePath)
 
 
 def plain_argument(value: Any, param: Param | None) -> Any:
-    """An argument as its parameter wants it: a program as text, anything else as the JSON data it spells. A
-    quoted form is the program that it quotes, as in ``(eval '(+ 1 2))``."""
+    """An argument as its parameter needs it: a program as text, anything else as the JSON data that it
+    spells. A quoted form is the program that it quotes, as in ``(eval '(+ 1 2))``."""
     if param is not None and param.type is Code:
         if isinstance(value, Code) and value.startswith("'"):
             return str(value[1:])
@@ -348,7 +344,7 @@ def plain_argument(value: Any, param: Param | None) -> Any:
     if param is None or param.own is None or type(value) in _JSON or value is UNKNOWN:
         return value
     try:
-        # a value of Python that a program gives
+        # a Python value from a program
         return plain(value, secret=secret_text if param.secret else None)
     except NoDataError:
         return value
@@ -358,7 +354,7 @@ _JSON = (type(None), str, int, float, bool, WorkspacePath)
 
 
 def program_argument(program: str) -> Code:
-    """A program as an argument that ``plain_argument`` reads back: one that is itself quoted is quoted."""
+    """A program as an argument that ``plain_argument`` reads back: a quoted program is quoted again."""
     if "'" not in program and "(quote" not in program:
         return Code(program)
     from quoth.tools.lisp.reader import ReadError, read_all  # here: few programs quote
@@ -379,7 +375,7 @@ def _expression(code: str, param: Param) -> str:
     return f"the expression {code}{hint}"
 
 
-MAX_FAULTS = 20  # that are told of one call; a reply may hold thousands
+MAX_FAULTS = 20  # faults reported of one call; a reply may contain thousands
 
 
 def _sentence(tool: str, faults: Sequence[str]) -> str:
@@ -390,8 +386,8 @@ def _sentence(tool: str, faults: Sequence[str]) -> str:
 def _faults(
     details: Iterable[Any], by_name: Mapping[str, Param], data: Mapping[str, Any], *, own: bool = False
 ) -> list[str]:
-    """Each pydantic error as a clause about the argument, in the order of the call. What the author's ``own``
-    class refuses has the type that is shown, so that its name would say nothing."""
+    """Each pydantic error as a clause about the argument, in the order of the call. Data that the author's
+    ``own`` class refuses has the shown type, so the clause does not repeat the type."""
     faults: list[str] = []
     for detail in details:
         if len(faults) > MAX_FAULTS:
@@ -412,7 +408,7 @@ def _faults(
             fields = schema_at(param.type, places[:-1]).get("properties", ()) if param else ()
             fault = f":{name}{inside} is unknown{_guess(str(location[-1]), fields)}"
         else:
-            secret = param is not None and param.secret  # is not repeated even to who gave it
+            secret = param is not None and param.secret  # is not repeated, even to its sender
             given = "[secret]" if secret else short(print_value(detail["input"]), 80)
             about, should, wanted = _COUNTED.sub("", detail["msg"]).partition(" should ")
             if param and (shown := _shown(detail["type"], param, places)):
@@ -432,8 +428,8 @@ def _faults(
 
 
 def _own_faults(details: Iterable[Any], param: Param, data: Any) -> list[str]:
-    """The same of data that fits its JSON Schema and that a type of Python refuses. Faults of branches of a
-    union that want another kind of data are left out."""
+    """The same for data that matches its JSON Schema and that a Python type refuses. Faults of union branches
+    for another kind of data are left out."""
     told = [{**one, "loc": (param.name, *one["loc"])} for one in details]
     meant = [one for one in told if not one["type"].endswith(_OF_KINDS)]
     return _faults(meant or told, {param.name: param}, {param.name: data}, own=True)
@@ -441,7 +437,7 @@ def _own_faults(details: Iterable[Any], param: Param, data: Any) -> list[str]:
 
 _COUNTED = re.compile(r" after validation, not (?:more than )?\d+\Z")
 _OF_KINDS = ("_type", "missing", "extra_forbidden", "literal_error", "none_required")
-# How a text is written that a format asks for, and the beginning of pydantic's errors about it.
+# An example of each text format, and the beginning of pydantic's errors about it.
 _WRITTEN = {
     "date": ("date", 'a date such as "2026-11-29"'),
     "date-time": ("datetime", 'a date with a time, such as "2026-11-29T18:30:00"'),
@@ -455,8 +451,7 @@ _ABOUT_TEXT = re.compile(r"(.+?)_(?:type|parsing|invalid_encoding|from_date\w*)\
 
 
 def _shown(kind: str, param: Param, places: Sequence[int | str]) -> str:
-    """An example of the text that an argument should be, where its format asks for a certain one; of few
-    values all."""
+    """An example of a text in the format of an argument; if there are few possible values, all of them."""
     if kind in ("string_type", "json_union", "literal_error"):
         schema = schema_at(param.type, places)
         if values(schema):
@@ -467,8 +462,8 @@ def _shown(kind: str, param: Param, places: Sequence[int | str]) -> str:
 
 
 def places_in(value: Any, location: Iterable[int | str], *, missing: bool = False) -> list[int | str]:
-    """The places in a value that the location of an error names; pydantic names the branches of unions,
-    too. Where it is ``missing`` the last one is not there."""
+    """The places in a value that the location of an error names, without pydantic's names of union branches.
+    With ``missing``, the last place does not exist."""
     places: list[int | str] = []
     *outer, last = location if (location := [*location]) else [None]
     for part in [*outer, *([] if missing or last is None else [last])]:
@@ -489,13 +484,13 @@ _ABSENT: Any = object()
 
 
 def _guess(word: str, known: Iterable[str]) -> str:
-    """The known name that is nearest to an unknown word, in brackets; empty if none is near."""
+    """The known name nearest to an unknown word, in brackets; empty if none is near."""
     close = nearest(word, known)
     return f" (did you mean {print_value(close)}?)" if close else ""
 
 
 def _meant(detail: Any, param: Param | None) -> str:
-    """What was meant by a text that was given: the nearest choice, or a list of its words; in brackets."""
+    """The probable meaning of a wrong text: the nearest choice, or a list of its words; in brackets."""
     given = detail["input"]
     if param is None or param.secret or not isinstance(given, str):
         return ""
@@ -514,5 +509,5 @@ def _words(text: str) -> list[str]:
         return text.split()
 
 
-# The kinds of pydantic's errors that are about a value of the right type.
+# The kinds of pydantic's errors about a value of the right type.
 _OF_VALUES = ("_equal", "_than", "_of", "_short", "_long", "_mismatch", "value_error", "assertion_error")

@@ -1,6 +1,6 @@
 """The version of a tool's code: a hash over its file and the local files that it imports, transitively.
 
-Parses the imports of Python and Hy files, and runs nothing. Local is what lies outside of the standard
+It parses the imports of Python and Hy files, and runs nothing. Local files are those outside the standard
 library, installed packages and quoth itself. Imports computed at run time, and files that are only read, are
 missed.
 """
@@ -28,8 +28,6 @@ from quoth.tools.lisp.reader import read_all
 from quoth.tools.registry.values import plain
 
 # Places in a user's code: whether a file is theirs, and the file and line of a function or an error.
-#
-# Knows functions and tracebacks; it must not know tools or doors.
 
 
 INSTALLED = frozenset(("site-packages", "dist-packages"))
@@ -37,12 +35,12 @@ _OURS = Path(__file__).resolve().parents[2]
 
 
 def is_local(path: Path) -> bool:
-    """Whether a file is a person's own: outside of the standard library, installed packages and quoth."""
+    """Whether a file is a person's own: outside the standard library, installed packages and quoth."""
     return not _is_foreign(path.resolve())
 
 
 def place_of_function(function: Callable[..., Any] | None) -> str:
-    """Where a function begins, as ``file:line``; empty if no file is known."""
+    """The first line of a function, as ``file:line``; empty if no file is known."""
     while isinstance(function, partial):
         function = function.func
     code = getattr(inspect.unwrap(function), "__code__", None) if function else None
@@ -80,7 +78,7 @@ def _place(file: str, line: int) -> str:
     return f"{shown}:{line}" if shown else ""
 
 
-@lru_cache(256)  # thousands of tools stand in one file
+@lru_cache(256)  # thousands of tools may be in one file
 def _shown(file: str, here: Path) -> str:
     path = Path(file)
     if not path.is_file() or not is_local(path):
@@ -107,7 +105,7 @@ def _foreign() -> tuple[Path, ...]:
 
 SUFFIXES = (".py", ".hy")
 MAX_FILES = 1000
-_WORDS = re.compile(r"\.*[^\W\d][\w.-]*")  # in a file that cannot be read any of its words may be a module
+_WORDS = re.compile(r"\.*[^\W\d][\w.-]*")  # in an unreadable file, any word may be a module
 
 
 def code_of(module: str) -> str:
@@ -125,7 +123,7 @@ def code_of(module: str) -> str:
 
 
 def code_with_filled(code: str, function: Callable[..., Any]) -> str:
-    """A version of code with that of the arguments that partials fill: their data, or the names of their
+    """A version of code, including the arguments that partials fill: their data, or the names of their
     types."""
     _, filled = within_partials(inspect.unwrap(function, stop=lambda inner: isinstance(inner, partial)))
     if not filled:
@@ -162,7 +160,7 @@ def _contents(start: Path) -> dict[Path, bytes]:
 
 @lru_cache(256)
 def own_code(module: str) -> str:
-    """SHA-256 of the module's own file alone, for tools that ship with quoth; empty without a file."""
+    """SHA-256 of only the module's own file, for tools that ship with quoth; empty without a file."""
     file = _file_of(module)
     return "" if file is None else sha256(file.read_bytes()).hexdigest()
 
@@ -226,7 +224,7 @@ def _of_hy(forms: Any) -> Iterator[str]:
 
 
 def _inside(base: str, name: str) -> str:
-    """What is imported out of a module may be a module too."""
+    """The dotted name of an imported name, which may be a module, too."""
     return base + name if base.endswith(".") else f"{base}.{name}"
 
 
@@ -263,5 +261,5 @@ def _files(name: str, folder: Path, roots: list[Path]) -> Iterator[Path]:
 
 
 def _roots() -> list[Path]:
-    """Where modules are looked for, our own and installed ones aside."""
+    """The folders that are searched for modules, without our own and installed ones."""
     return [root for root in (Path(entry).resolve() for entry in sys.path) if is_local(root)]

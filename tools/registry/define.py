@@ -1,8 +1,7 @@
 """Definition of tools: what ``def-cognitive-tool`` and its Python twin ``@cognitive_tool`` (function.py)
 call.
 
-Everything is checked here, at load, so that a misspelt option can never silently drop a guard. Knows the
-table; must not know doors or models.
+Everything is checked here, at load, so that a misspelt option can never silently drop a guard.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ def define_tool(
     **options: Any,
 ) -> CognitiveTool:
     """Build a tool and register it in the current table. ``parameters`` maps each name to its spec;
-    ``options`` are OPTIONS with underscores. From ``input_model`` the body makes its one
-    argument. Names may be written as ``my_tool``. Raises DefinitionError that names the option at fault."""
+    ``options`` are OPTIONS with underscores. ``input_model`` is the class of the body's only argument. Names
+    may be written as ``my_tool``. Raises DefinitionError that names the faulty option."""
     name = kebab(name) if isinstance(name, str) else name
     for option in options:
         if option.replace("_", "-") not in OPTIONS:
@@ -84,7 +83,7 @@ def define_tool(
     effects = options.pop("effects", ()) or ()
     effects = [effects] if isinstance(effects, str) else effects
     if not isinstance(effects, (list, tuple)):
-        raise DefinitionError(f"{name}: :effects is a list, such as [:reads].")
+        raise DefinitionError(f"{name}: :effects must be a list, such as [:reads].")
     options["effects"] = tuple(as_word(value) for value in effects)
     for option in ("cost", "gate_failure"):
         if option in options:
@@ -106,7 +105,7 @@ def define_tool(
         _body=body,
         **options,
     )
-    if not tool.ships:  # those are few, and most commands call none
+    if not tool.ships:  # few tools ship, and most commands call none
         tool.prepare()
     return _target.get().register(tool)
 

@@ -1,5 +1,5 @@
-"What the macros of tools/macros.hy expand to: functions from models to models, called while compiling.
-They know how a definition is written and nothing of what a tool does; values are checked in define.py."
+"The expansions of the macros in tools/macros.hy: functions from models to models, called while compiling.
+They check the spelling of a definition; define.py checks its values."
 
 (import
   quoth.tools.errors [DefinitionError did-you-mean]
@@ -15,7 +15,7 @@ They know how a definition is written and nothing of what a tool does; values ar
 (setv TYPES {"form"  'hy.I.quoth/tools/lisp/printer.Code
              "any"   'hy.I.typing.Any
              "path"  'hy.I.quoth/tools/registry/param_types.WorkspacePath})
-  ; The types of parameters that are no types of Python.
+  ; The parameter types that are not Python types.
 (setv STOCK (lfor name STOCK-TYPES (hy.models.Symbol name)))
 
 ;; * Reading a definition
@@ -23,7 +23,7 @@ They know how a definition is written and nothing of what a tool does; values ar
 (setv TOOL-KEYS #("parameters" "guard" "changes" "body" #* OPTIONS))
 
 (defn option-table [compiler items known owner [kinds hy.models.Keyword]]
-  "The options of a definition as a dictionary of models; a key that is not KNOWN is an error at that key."
+  "The options of a definition as a dictionary of models; an unknown key is an error at that key."
   (setv found {}  index 0)
   (while (< index (len items))
     (setv key (get items index))
@@ -35,7 +35,7 @@ They know how a definition is written and nothing of what a tool does; values ar
                             (.join " " (gfor name known (+ ":" name))) "."
                             (did-you-mean name known :mark ":"))))
     (when (in name found)
-      (fail compiler key f"{owner}: :{name} stands twice."))
+      (fail compiler key f"{owner}: :{name} is given twice."))
     (when (>= (+ index 1) (len items))
       (fail compiler key f"{owner}: :{name} has no value."))
     (setv (get found name) (get items (+ index 1)))
@@ -43,7 +43,7 @@ They know how a definition is written and nothing of what a tool does; values ar
   found)
 
 (defn fail [compiler model message]
-  "Stop compiling with a caret at MODEL, or at the whole form if that is not there."
+  "Stop compiling with a caret at MODEL, or at the whole form if it is None."
   (raise (compiler._syntax-error (if (is model None) compiler.this model) message)))
 
 (defn must-describe [compiler name description]
@@ -87,8 +87,8 @@ They know how a definition is written and nothing of what a tool does; values ar
 (setv WHOLE ['True 'False 'None])
 
 (defn option-value [compiler tool key value]
-  "Examples are data, what is returned is a type as those of parameters are; every other option is evaluated
-  where the tool is defined, a tag's keys checked before."
+  "Examples are data, :returns is a type like a parameter's; every other option is evaluated at the tool's
+  definition. The keys of a tag are checked before."
   (cond
     (= key "examples")
       `(quote ~value)
@@ -126,7 +126,7 @@ They know how a definition is written and nothing of what a tool does; values ar
     (when (in (str name) RESERVED)
       (fail compiler name f"{tool}: {name} is already bound in guard and body; choose another name."))
     (when (in name (gfor row table (get row 0)))
-      (fail compiler name f"{tool}: the parameter {name} stands twice."))
+      (fail compiler name f"{tool}: the parameter {name} is given twice."))
     (setv spec (if (< (+ index 1) (len params)) (get params (+ index 1)) None))
     (when (not (isinstance spec hy.models.Dict))
       (fail compiler (if (is spec None) name spec)
@@ -136,13 +136,13 @@ They know how a definition is written and nothing of what a tool does; values ar
   table)
 
 (defn parameter-spec [compiler tool name spec]
-  "{:type str …} as a dictionary with string keys; the type `form` stands for a Lisp program as text, `path`
-  for a file or folder of the workspace."
+  "{:type str …} as a dictionary with string keys; the type `form` is a Lisp program as text, `path` a file or
+  folder of the workspace."
   (setv pairs (option-table compiler spec SPEC-KEYS f"{tool}, parameter {name}"))
   (when (in "type" pairs)
     (setv (get pairs "type") (bound-type (get pairs "type"))))
   (setv role (.get pairs "role"))
-  (when (and (isinstance role hy.models.Symbol) (!= role 'None))  ; written as a field of :free-text is
+  (when (and (isinstance role hy.models.Symbol) (!= role 'None))  ; written like a field of :free-text
     (setv role (.replace (hy.models.Keyword (str role)) role)  (get pairs "role") role))
   (when (isinstance role hy.models.Keyword)
     (try
@@ -152,8 +152,8 @@ They know how a definition is written and nothing of what a tool does; values ar
   `{~@(gfor  #(key value) (.items pairs)  item [key value]  item)})
 
 (defn bound-type [form]
-  "A type as it is written, with the names of TYPES bound, and those of STOCK unless the file has a type of
-  that name: path, (get list date), (| path None)."
+  "A type as it is written, with the names of TYPES bound, and the names of STOCK unless the file has a type
+  of that name: path, (get list date), (| path None)."
   (cond
     (in form STOCK)
       `(hy.I.quoth/tools/registry/param_types.stock-type ~(str form) (globals))
@@ -167,19 +167,19 @@ They know how a definition is written and nothing of what a tool does; values ar
       form))
 
 (defn function [form names]
-  "A function of NAMES whose body is FORM, asynchronous when it awaits."
+  "A function of NAMES with the body FORM, asynchronous if it awaits."
   (if (awaits? form)
       `(fn :async [~@names] ~form)
       `(fn [~@names] ~form)))
 
 (defn reading-function [compiler tool form names]
-  "The function of :changes, which runs while a person waits for the question and so does not await."
+  "The function of :changes; it must not await, because a person waits for the question."
   (when (awaits? form)
-    (fail compiler form f"{tool}: :changes only reads files and awaits nothing."))
+    (fail compiler form f"{tool}: :changes may only read files, and cannot await."))
   (function form names))
 
 (defn awaits? [form]
-  "Whether FORM awaits by itself (or has an :async clause), not in a function defined inside it."
+  "Whether FORM itself awaits (or has an :async clause), outside functions that it defines."
   (and (isinstance form hy.models.Sequence)
        (bool form)
        (not-in (get form 0) ['fn 'defn 'quote])
@@ -188,7 +188,7 @@ They know how a definition is written and nothing of what a tool does; values ar
            (any (gfor item form (awaits? item))))))
 
 (defn source-text [compiler]
-  "The text the definition was written as, comments included; printed from its models where there is no file."
+  "The text of the definition, including comments; printed from its models if there is no file."
   (setv form compiler.this  source (getattr compiler "source" None))
   (if (and source (getattr form "end_line" None))
       (do
@@ -199,7 +199,7 @@ They know how a definition is written and nothing of what a tool does; values ar
       (show form)))
 
 (defn must-be-form [compiler tool key form]
-  "A guard and a body are forms; a function, as Common Lisp wants one, would be what they return."
+  "Require that a guard or body is a form: a function, as in Common Lisp, would be its return value."
   (when (and (isinstance form hy.models.Expression) form (in (get form 0) ['lambda 'fn]))
     (setv written (without-plist (cut form 2 None)))
     (setv inner (if (= (len written) 1) (get written 0) `(do ~@written)))
@@ -207,7 +207,7 @@ They know how a definition is written and nothing of what a tool does; values ar
                            f"function; write :{key} {(short (show inner) 300)}"))))
 
 (defn without-plist [form]
-  "FORM with the parameter itself for each (getf args :parameter), as a function of one list reads it."
+  "FORM with each (getf args :parameter) replaced by the parameter itself."
   (cond
     (and (isinstance form hy.models.Expression) (= (len form) 3) (= (get form 0) 'getf)
          (isinstance (get form 2) hy.models.Keyword))
@@ -220,7 +220,7 @@ They know how a definition is written and nothing of what a tool does; values ar
 ;; * Kinds of tools built on it
 
 (defn expand-shell-tool [compiler name description items]
-  "A tool whose body runs one program, without a shell; parameters that stand in :argv are filled in."
+  "A tool whose body runs one program, without a shell; parameters in :argv are filled in."
   (must-describe compiler name description)
   (setv options (option-table compiler items
                               #("argv" "cwd" "guard" "changes" "parameters" #* OPTIONS)
@@ -233,7 +233,7 @@ They know how a definition is written and nothing of what a tool does; values ar
   (tool-with name description options `(hy.I.quoth/tools/builtin/process.run-argv ~argv :cwd ~cwd)))
 
 (defn expand-http-tool [compiler name description items]
-  "A tool whose body makes one HTTP request; parameters that stand in :query or :json are filled in."
+  "A tool whose body sends one HTTP request; parameters in :query or :json are filled in."
   (must-describe compiler name description)
   (setv options (option-table compiler items
                               #("url" "method" "query" "json" "headers" "guard" "changes" "parameters"
@@ -251,7 +251,7 @@ They know how a definition is written and nothing of what a tool does; values ar
   (tool-with name description options `(hy.I.quoth/tools/builtin/process.http-request ~url ~@request)))
 
 (defn tool-with [name description options body]
-  "A tool whose body awaits the call BODY, which is given its time and its context."
+  "A tool whose body awaits the call BODY, with its timeout and its context."
   `(def-cognitive-tool ~name ~description
      ~@(gfor  #(key value) (.items options)  item [(hy.models.Keyword key) value]  item)
      :body (await (~@body :timeout ~(.get options "timeout" 30) :ctx ctx))))

@@ -1,8 +1,7 @@
-"""Functions as tools: ``cognitive_tool`` decorates one, ``tool_of`` gives its entry, and ``register`` makes a
-tool of a function that takes one pydantic model (seed 002).
+"""Functions as tools: ``cognitive_tool`` decorates one, ``tool_of`` returns its entry, and ``register`` turns
+a function of one pydantic model into a tool (seed 002).
 
-A method, a ``functools.partial``, a closure, an async function and a generator are functions, too. Knows
-signatures, annotations and docstrings; must not know doors or models of language.
+A method, a ``functools.partial``, a closure, an async function and a generator are functions, too.
 """
 
 from __future__ import annotations
@@ -64,9 +63,8 @@ CHECKING = "__get_pydantic_core_schema__"  # what other notes have that do
 GIVEN = {"ctx": "ToolContext", "call": "Call"}  # parameters that the door fills, and their types
 
 
-# Reads the docstring of a tool written in Python: what it does, and the words for each parameter.
-#
-# Google's and NumPy's sections and ``:param:`` fields are known. Knows texts; it must not know tools.
+# Reads the docstring of a tool written in Python: its description, and the text for each parameter. It
+# understands Google's and NumPy's sections and ``:param:`` fields.
 
 
 _SECTION = re.compile(
@@ -78,7 +76,7 @@ _SECTION = re.compile(
 
 @dataclass(frozen=True)
 class Docstring:
-    """What a docstring says: the description for the model, and the words of the parameters and the value."""
+    """The parts of a docstring: the description for the model, and the texts for parameters and value."""
 
     description: str
     params: dict[str, str] = field(default_factory=dict)
@@ -86,10 +84,10 @@ class Docstring:
 
 
 def read_docstring(text: str) -> Docstring:
-    """The parts of a docstring; one without such sections is a description as a whole."""
+    """The parts of a docstring; a docstring without such sections is a description as a whole."""
     if not _SECTION.search(text):
         return Docstring(text)
-    from docstring_parser import parse  # here: it takes 20 ms, and most tools need it not
+    from docstring_parser import parse  # here: it takes 20 ms, and most tools do not need it
 
     found = parse(text)
     said = {
@@ -167,7 +165,7 @@ def cognitive_tool(function: Callable[..., Any] | None = None, /, **options: Any
     ``free_text=["body"]`` …) and ``name``, ``description``, ``guard`` and ``changes``; an example is a call,
     ``"double(21)"``, or its arguments, ``{"number": 21}``.
 
-    The function stays as it was, and ``tool_of(function)`` is its entry in the table. A method is a tool once
+    The function stays unchanged, and ``tool_of(function)`` is its entry in the table. A method is a tool once
     it is bound: ``tools=[shop.count]``. Raises DefinitionError."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -197,7 +195,7 @@ def tool_of(function: Callable[..., Any]) -> CognitiveTool:
     return _made(function, _options_of(function))
 
 
-# What is noted on a function
+# The note on a decorated function
 
 
 NOTE = "__cognitive_tool__"
@@ -215,7 +213,7 @@ class _Note:
 def _noted(function: Callable[..., Any], note: _Note) -> Callable[..., Any]:
     try:
         setattr(function, NOTE, note)
-    except AttributeError:  # a bound method, which is made anew each time it is named
+    except AttributeError:  # a bound method, which is a new object at each access
 
         @functools.wraps(function)
         def noted(*args: Any, **named: Any) -> Any:
@@ -234,7 +232,7 @@ def _note_of(function: Callable[..., Any]) -> _Note | None:
 
 
 def _options_of(function: Callable[..., Any]) -> Mapping[str, Any]:
-    """The options of the decorated function that a method, partial or wrapper is of."""
+    """The options of the decorated function within a method, partial or wrapper."""
     note = _note_of(function)
     return {} if note is None or note.function is function else note.options
 
@@ -267,7 +265,7 @@ def _made(
         for told in said.params.keys() - {"self", "cls"} - inspect.signature(inner).parameters.keys():
             hint = did_you_mean(told, known)
             raise DefinitionError(
-                f"{name}: its docstring describes {told}, which is no parameter of it.{hint}"
+                f"{name}: its docstring describes {told}, which is not one of its parameters.{hint}"
             )
         if (examples := given.pop("examples", None)) is not None:
             many = [examples] if isinstance(examples, str | Mapping | CallForm) else examples
@@ -289,7 +287,7 @@ def _made(
 
 @contextlib.contextmanager
 def _in_words_of_python(function: Callable[..., Any]) -> Iterator[None]:
-    """A context in which a mistake is told as Python writes it, with the place of the parameter at fault."""
+    """A context in which errors use Python's spelling, with the place of the faulty parameter."""
     try:
         yield
     except DefinitionError as error:
@@ -321,7 +319,7 @@ def _signature(tool: str, function: Callable[..., Any]) -> Mapping[str, inspect.
 
 
 def _with_filled(function: Callable[..., Any] | None, filled: Mapping[str, Any]) -> Callable[..., Any] | None:
-    """A guard with what a partial fills, where it has a parameter for that."""
+    """A guard with the arguments that a partial fills, if it has parameters for them."""
     if function is None or not filled:
         return function
     known = inspect.signature(function).parameters
@@ -338,7 +336,7 @@ def source_of(function: Callable[..., Any]) -> str:
 
 
 def _place(function: Callable[..., Any], parameter: str) -> tuple[str, int, int] | None:
-    """The file, line and column of a parameter, both from 1; None where they are not known."""
+    """The file, line and column of a parameter, both from 1; None if they are not known."""
     try:
         lines, first = inspect.getsourcelines(function)
         text = "".join(lines)
@@ -356,13 +354,13 @@ def _place(function: Callable[..., Any], parameter: str) -> tuple[str, int, int]
 
 
 def hints_of(tool: str, function: Callable[..., Any]) -> dict[str, Any]:
-    """The annotations of a function as types; names that are local where it is defined are looked up there.
-    Raises DefinitionError."""
+    """The annotations of a function as types; local names are looked up at its definition. Raises
+    DefinitionError."""
     try:
         return typing.get_type_hints(function, include_extras=True)
     except NameError:
         pass
-    except Exception as error:  # annotations are any expression at all
+    except Exception as error:  # an annotation may be any expression
         raise DefinitionError(f"{tool}: its annotations cannot be read ({error}).") from None
     known = {**dict.fromkeys(GIVEN.values(), Any), **_local_names()}
     try:
@@ -383,8 +381,8 @@ GENERATORS = (Iterator, Generator, AsyncIterator, AsyncGenerator)
 
 
 def _returned(function: Callable[..., Any], hints: Mapping[str, Any]) -> Any:
-    """The type of a function's value. That of a generator is what it returns; if that is nothing, the list of
-    its pieces."""
+    """The type of a function's value. For a generator, the type of its return value, or a list of its pieces
+    if it returns None."""
     hint = hints.get("return", Any)
     generates = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
     if not generates and typing.get_origin(hint) not in GENERATORS:
@@ -531,17 +529,16 @@ def in_python(sentence: str) -> str:
     return re.sub(r"(option |effect |not |)(?<![\w:]):([a-z]+(?:-[a-z]+)*)\b", word, sentence)
 
 
-# Tools that take one pydantic model (seed 002): ``register(name, InputModel)`` decorates such a function.
-#
-# The fields of the model are the tool's parameters, so that it is shown, checked and called as any other.
+# Tools that take one pydantic model (seed 002): ``register(name, InputModel)`` decorates such a function. The
+# fields of the model are the tool's parameters, so it is shown, checked and called like any other tool.
 
 
 def register(
     name: str, input_model: type[BaseModel], **options: Unpack[ModelSettings]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """A decorator for a function of one model: it becomes a tool of the current table, and stays as it was.
-    ``options`` are those of ``cognitive_tool``. Raises DefinitionError, which is a ValueError, also for a
-    name that is taken."""
+    """A decorator for a function of one model: it becomes a tool of the current table, and stays unchanged.
+    ``options`` are the options of ``cognitive_tool``. Raises DefinitionError, a ValueError, also for a name
+    that is taken."""
     from pydantic import BaseModel
 
     if not (isinstance(input_model, type) and issubclass(input_model, BaseModel)):

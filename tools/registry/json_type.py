@@ -1,7 +1,7 @@
-"""A type that is known by its JSON Schema alone: the class of a tool on another machine.
+"""A type that is known only by its JSON Schema: the class of a tool on another machine.
 
-The schema may be anybody's. It is made of a closed set of words, and checked by pydantic-core, strictly; it
-runs nothing. Must not know parameters or tools.
+The schema is untrusted. It may contain only a closed set of keywords, and pydantic-core checks values by it
+strictly; it runs nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from quoth.tools.lisp.printer import print_value
 from quoth.tools.safe_regex import compiled
 from quoth.tools.text import short
 
-# What says something to a reader, or is checked by the class itself, at home.
+# Keywords for readers, or checked by the class itself on its own machine.
 TOLD = frozenset(
     ("description", "default", "examples", "format", "deprecated", "readOnly", "writeOnly", "uniqueItems",
      "contentEncoding", "contentMediaType", "contentSchema", "patternProperties", "propertyNames")
 )  # fmt: skip
-# What bounds a value of each type, and pydantic-core's word for it.
+# The bounds for each type, and pydantic-core's names for them.
 _SIZES = {"minLength": "min_length", "maxLength": "max_length"}
 _LIMITS = {
     "minimum": "ge",
@@ -69,7 +69,7 @@ class JsonType:
 
 
 def as_given(core: Any) -> Any:
-    """A schema of pydantic-core that checks a value and leaves it as it is."""
+    """A schema of pydantic-core that checks a value and returns it unchanged."""
     return {"type": "function-wrap", "function": {"type": "no-info", "function": _as_given}, "schema": core}
 
 
@@ -83,7 +83,7 @@ _INNER = ("items", "prefixItems", "anyOf", "oneOf", "additionalProperties", "pro
 
 
 def nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """A JSON Schema and all that are in it."""
+    """A JSON Schema and all schemas in it."""
     if isinstance(schema, Mapping):
         yield schema
         schema = [*map(schema.get, _INNER), *(schema.get("properties") or {}).values()]
@@ -115,7 +115,7 @@ def branches(schema: Mapping[str, Any]) -> list[Any]:
 
 
 def _excludes(branch: Mapping[str, Any], value: Any) -> bool:
-    """Whether a field of a value has another constant than a branch of a union says."""
+    """Whether a field of a value differs from the constant in a branch of a union."""
     if not isinstance(value, Mapping):
         return False
     fields = (branch.get("properties") or {}).items()
@@ -125,9 +125,8 @@ def _excludes(branch: Mapping[str, Any], value: Any) -> bool:
 
 
 def clash(one: Any, other: Any, tagged: bool = False) -> bool:
-    """Whether a text may be a path by one branch of a union and another text by the other. Two
-    branches with different constants in a field that both require, or in one of a ``tagged`` union, do not
-    clash."""
+    """Whether a text may be a path in one branch of a union and another text in the other. A constant in a
+    field that both require distinguishes them, like the field of a ``tagged`` union."""
     if one == other or not (has_path(one) or has_path(other)):
         return False
     if inner := branches(one):
@@ -261,18 +260,18 @@ def values(schema: Mapping[str, Any]) -> list[Any]:
 def core_of(schema: Any) -> Any:
     """The schema for pydantic-core. Raises DefinitionError for one with other words or values."""
     if not isinstance(schema, dict):
-        raise _wrong(schema, "is no JSON Schema")
+        raise _wrong(schema, "is not valid")
     if "const" in schema or "enum" in schema:
         _only(schema, {"const", "enum", "type"})
         constants = values(schema)
         if not isinstance(constants, list) or not constants or not all(map(_is_scalar, constants)):
-            raise _wrong(schema, "has values that are no texts or numbers")
+            raise _wrong(schema, "has values other than texts and numbers")
         from pydantic_core import core_schema
 
         return core_schema.literal_schema(constants)
     for key in ("anyOf", "oneOf"):
         if key in schema:
-            _only(schema, {key, "type", *_LIMITS})  # pydantic writes the type of its branches beside them
+            _only(schema, {key, "type", *_LIMITS})  # pydantic adds the type of the branches
             if not isinstance(schema[key], list) or not schema[key]:
                 raise _wrong(schema, f"has no list in {key}")
             return _union(schema[key], schema)
@@ -311,7 +310,7 @@ def _string(schema: dict[str, Any], given: dict[str, Any]) -> Any:
 
     text = schema["pattern"]
     if not isinstance(text, str):
-        raise _wrong(schema, "has a pattern that is no text")
+        raise _wrong(schema, "has a pattern that is not a text")
     try:
         pattern = compiled(text)
     except ToolError as error:
@@ -320,7 +319,7 @@ def _string(schema: dict[str, Any], given: dict[str, Any]) -> Any:
     def match(value: str) -> str:
         try:
             found = pattern.search(value, timeout=MATCH_SECONDS)
-        except TimeoutError:  # which ends the whole check, for there may be many such texts
+        except TimeoutError:  # ends the whole check, because there may be many such texts
             raise ToolError(f"it takes too long to look for {text} in it") from None
         if found is None:
             raise PydanticKnownError("string_pattern_mismatch", {"pattern": text})
@@ -352,9 +351,9 @@ def _object(schema: dict[str, Any], given: dict[str, Any]) -> Any:
     more = schema.get("additionalProperties", True)
     properties, required = schema.get("properties", {}), schema.get("required", [])
     if not isinstance(properties, dict) or not all(isinstance(name, str) for name in properties):
-        raise _wrong(schema, "has properties that are no dictionary")
+        raise _wrong(schema, "has properties that are not a dictionary")
     if not isinstance(required, list) or not all(map(properties.__contains__, map(str, required))):
-        raise _wrong(schema, "requires what is none of its properties")
+        raise _wrong(schema, "requires an undeclared property")
     if not properties and more is not False:
         values = core_schema.any_schema() if more is True else core_of(more)
         text = core_schema.str_schema(strict=True)
@@ -400,9 +399,9 @@ def _bound(schema: dict[str, Any], key: str) -> Any:
 def _only(schema: dict[str, Any], known: set[str]) -> None:
     for key in schema:
         if key not in known and key not in TOLD:
-            raise _wrong(schema, f"has the word {short(print_value(key), 40)}, which is not checked here")
+            raise _wrong(schema, f"has the keyword {short(print_value(key), 40)}, which is not supported")
     if not isinstance(schema.get("description", ""), str):
-        raise _wrong(schema, "has a description that is no text")
+        raise _wrong(schema, "has a description that is not a text")
 
 
 def _is_scalar(value: Any) -> bool:

@@ -1,6 +1,6 @@
 """A tool for OpenAI's API, from its entry; ``strict`` where the schema allows it.
 
-Knows entries (entry.py), which are plain data. Must not know tables or models.
+Entries (tool.py) are plain data.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 from quoth.tools.lisp.printer import print_value
 
 LONGEST_NAME = 64  # OpenAI's limit
-# What a strict schema may hold, beside properties, required and additionalProperties (OpenAI's guide to
-# structured outputs). A default is not among it: it is told in the description.
+# Keywords that a strict schema may contain, besides properties, required and additionalProperties (OpenAI's
+# guide to structured outputs). Defaults are not allowed: the description mentions them.
 STRICT_KEYS = frozenset(
     {"type", "description", "enum", "const", "anyOf", "items", "minimum", "maximum", "default"}
 )
@@ -42,7 +42,7 @@ def openai_tool_dict(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def strict_schema(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """An object's schema by OpenAI's strict rules, or None when they cannot express it."""
+    """An object's schema by OpenAI's strict rules, or None if they cannot express it."""
     if schema.get("additionalProperties") is not False:
         return None
     required = schema.get("required", [])

@@ -1,7 +1,7 @@
 """Types of parameters: their names, the paths in them, and the same types as plain data.
 
-A type that is plain data can be shown and checked on a machine that has none of the author's code: a class
-and its bounds are known there by their JSON Schema. Must not know parameters or tools.
+A type that is plain data can be shown and checked on a machine without the author's code: a class and its
+bounds are known there by their JSON Schema.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def written(path: str | Path) -> str:
 PLAIN: dict[Any, str] = {kind: kind.__name__ for kind in (str, int, float, bool, list, dict)}
 PLAIN |= {type(None): "None", None: "None", Any: "any", Code: "form", WorkspacePath: "path"}
 _NAMED = {name: hint for hint, name in PLAIN.items() if hint is not None}
-TEXTS = (str, WorkspacePath)  # what a model writes as a text
+TEXTS = (str, WorkspacePath)  # types that a model writes as a text
 Mode = typing.Literal["validation", "serialization"]
 
 
@@ -57,7 +57,7 @@ def has_paths(hint: Any) -> bool:
 
 
 def hides_paths(hint: Any) -> bool:
-    """Whether a portable type has paths where they are not resolved: as keys of a dictionary."""
+    """Whether a portable type has unresolved paths: as keys of a dictionary."""
     if is_json(hint):
         names = (node.get("propertyNames") for node in nodes(hint.schema))
         return any(node.get("format") in PATHS for name in names for node in nodes(name))
@@ -94,8 +94,8 @@ def _changed(hint: Any, value: Any, change: Callable[[str], str]) -> Any:
 
 
 def type_name(hint: Any, path: str = "path", *, docs: bool = False) -> str:
-    """A type in words: ``str``, ``list of int``, ``str or None``, ``form``; ``path`` stands for a path. With
-    ``docs`` the fields of a class have their words."""
+    """A type in words: ``str``, ``list of int``, ``str or None``, ``form``; ``path`` is the word for a path.
+    With ``docs``, including the descriptions of a class's fields."""
     if hint is WorkspacePath:
         return path
     if hint in PLAIN:
@@ -124,7 +124,7 @@ STOCK_TYPES = {
 
 
 def stock_type(name: str, known: Mapping[str, Any]) -> Any:
-    """The type of that name among those that are ``known``, else that of Python's library."""
+    """The type of that name in ``known``, otherwise from Python's library."""
     own = known.get(name)
     is_own = isinstance(own, (type, typing.NewType)) or typing.get_origin(own) is not None
     return own if is_own else getattr(import_module(STOCK_TYPES[name]), name)
@@ -134,9 +134,9 @@ def stock_type(name: str, known: Mapping[str, Any]) -> Any:
 
 
 def portable(hint: Any, mode: Mode = "validation") -> Any:
-    """The type as another machine knows it: each type that is not plain data is in it as its JSON Schema, in
-    pydantic's ``mode``: of what is taken, or of what is given. Raises DefinitionError for one that has none,
-    or one that cannot be checked by it."""
+    """The type for another machine: each type that is not plain data is replaced by its JSON Schema, in
+    pydantic's ``mode`` (validation or serialization). Raises DefinitionError for a type without a schema, or
+    with a schema that cannot be checked."""
     hint = unnamed(hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if hint is Path:
@@ -187,19 +187,19 @@ def schema_at(hint: Any, location: Sequence[int | str]) -> dict[str, Any]:
 
 
 def has_json(hint: Any) -> bool:
-    """Whether a portable type is, or contains, one that is known by its JSON Schema."""
+    """Whether a portable type is, or contains, a type that is known by its JSON Schema."""
     return is_json(hint) or any(map(has_json, typing.get_args(hint)))
 
 
 def hides_values(hint: Any) -> bool:
-    """Whether a portable type is, or contains, one whose values nobody should read: pydantic's SecretStr."""
+    """Whether a portable type is, or contains, a type with secret values: pydantic's SecretStr."""
     if is_json(hint):
         return any(node.get("writeOnly") is True for node in nodes(hint.schema))
     return any(map(hides_values, typing.get_args(hint)))
 
 
 def has_values(hint: Any) -> bool:
-    """Whether a type has values of Python, which are not JSON data."""
+    """Whether a type has Python values that are not JSON data."""
     hint = unnamed(hint)
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (list, *UNIONS) or (origin is dict and unnamed(args[0]) in (str, Any)):
@@ -227,7 +227,7 @@ def type_data(hint: Any) -> Any:
 
 
 def type_of(data: Any) -> Any:
-    """The type that such data stands for, which may be anybody's. Raises DefinitionError."""
+    """The type that such data, which is untrusted, describes. Raises DefinitionError."""
     if isinstance(data, str) and data in _NAMED:
         return _NAMED[data]
     if isinstance(data, dict) and len(data) == 1:
@@ -243,7 +243,7 @@ def type_of(data: Any) -> Any:
                 return typing.Union[tuple(map(type_of, inner))]  # noqa: UP007
             if kind == "literal" and all(map(_is_scalar, inner)):
                 return typing.Literal[tuple(inner)]
-    raise DefinitionError(f"{in_short(data)} is no type for a parameter.")
+    raise DefinitionError(f"{in_short(data)} is not a type for a parameter.")
 
 
 def _is_scalar(value: Any) -> bool:

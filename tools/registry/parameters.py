@@ -1,7 +1,4 @@
-"""Parameters of a tool: their declaration, and its checks when a tool is defined.
-
-Must not know guards, bodies or doors.
-"""
+"""Parameters of a tool: their declaration, and its checks when a tool is defined."""
 
 from __future__ import annotations
 
@@ -75,40 +72,41 @@ class Secret(Mark):
 
 
 class Destination(Mark):
-    """The doc of a parameter that says where something goes: ``Annotated[str, Destination("To whom")]``."""
+    """The doc of a parameter that is a destination: ``Annotated[str, Destination("To whom")]``."""
 
     role = "destination"
 
 
 class Content(Mark):
-    """The doc of a parameter that is no destination, whatever its name: ``Annotated[str, Content("T")]``."""
+    """The doc of a parameter that is not a destination, despite its name: ``Annotated[str,
+    Content("T")]``."""
 
     role = "content"
 
 
 class Wire(Mark):
-    """The name of a parameter in JSON, where it is not ours: ``Annotated[int, Wire("maxResults")]``."""
+    """The name of a parameter in JSON, if it differs from ours: ``Annotated[int, Wire("maxResults")]``."""
 
 
 class Outside(Mark):
-    """The doc of a path that may lead out of the workspace: ``Annotated[WorkspacePath, Outside("File")]``."""
+    """The doc of a path that may be outside the workspace: ``Annotated[WorkspacePath, Outside("File")]``."""
 
 
 def role_of(notes: Iterable[object]) -> str:
-    """The role that the notes of an annotation tell; empty if none does."""
+    """The role that the notes of an annotation declare; empty for none."""
     return next((note.role for note in notes if isinstance(note, (Destination, Content))), "")
 
 
 @dataclass(frozen=True)
 class Param:
-    """One declared parameter; it is required when ``default`` is REQUIRED. A ``secret`` one appears neither
-    in the audit nor in questions to people. A ``hidden`` one is accepted by name but shown nowhere. An allow
-    rule covers other values of a ``named`` one than its default only where it names it. Its ``role`` says
-    whether its values are destinations; where it is empty, roles.py tells by name and type. Its paths stay
-    inside the workspace unless ``outside`` is True; then a call with another one asks. Schemas and JSON
-    name it ``wire`` where that is not empty; rules, records and forms use ``name``. Its ``type`` is one
-    that any machine can check; ``own`` is the class, or the type with a class in it, that the body is given
-    here."""
+    """One declared parameter; it is required if ``default`` is REQUIRED. A ``secret`` parameter appears
+    neither in the audit nor in questions to people. A ``hidden`` one is accepted by name but shown nowhere.
+    An allow rule covers values of a ``named`` one other than its default only if the rule names it. Its
+    ``role`` says whether its values are destinations; if it is empty, roles.py infers it from name and type.
+    Its paths stay inside the workspace unless ``outside`` is True; then a call with a path outside asks.
+    Schemas and JSON use ``wire`` as its name if that is not empty; rules, records and forms use ``name``. Its
+    ``type`` can be checked on any machine; ``own`` is the class, or the type with a class in it, that the
+    body receives here."""
 
     name: str
     type: Any = str
@@ -119,7 +117,7 @@ class Param:
     max: float | None = None
     secret: bool = False
     hidden: bool = False
-    named: bool = field(default=False, repr=False)  # no part of ``outline``: it is younger
+    named: bool = field(default=False, repr=False)  # not a part of ``outline``, which is older
     role: str = field(default="", repr=False)  # as ``named``
     outside: bool = field(default=False, repr=False)  # as ``named``
     wire: str = field(default="", repr=False)  # as ``named``
@@ -146,13 +144,13 @@ class Param:
 
     @cached_property
     def own_type(self) -> PythonType:
-        """What makes the value for the body out of plain data, where there is an ``own`` type."""
+        """The converter from plain data to the body's value, if there is an ``own`` type."""
         from quoth.tools.registry.python_types import PythonType  # here: it imports pydantic
 
         return PythonType(self.own)
 
     def to_data(self) -> dict[str, Any]:
-        """The parameter as JSON data: its name and type, and what it declares beside them."""
+        """The parameter as JSON data: its name and type, and its other declarations."""
         data = {"name": self.name, "type": type_data(self.type)}
         for key in SPEC_KEYS[1:]:
             if (value := getattr(self, key)) is not _DEFAULTS[key]:
@@ -176,8 +174,8 @@ _DEFAULTS = {one.name: one.default for one in fields(Param)}
 
 
 def name_hint(name: object) -> str:
-    """The name of a parameter that is meant by one with underscores or capitals, as a sentence; empty if it
-    is none of these."""
+    """A sentence with the correct spelling of a parameter name with underscores or capitals; empty for any
+    other name."""
     parted = CAMEL.sub("-", str(name)).lower().replace("_", "-").strip("-")
     return f" Write {parted}." if NAME.match(parted) and parted != str(name) else ""
 
@@ -234,7 +232,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     if param.named and param.required:
         raise DefinitionError(f"{where}: a :named parameter needs a :default, which every rule covers.")
     if param.hidden and param.required:
-        raise DefinitionError(f"{where}: a :hidden parameter needs a :default, for nobody is told of it.")
+        raise DefinitionError(f"{where}: a :hidden parameter needs a :default, as callers do not see it.")
     return param
 
 
@@ -245,13 +243,13 @@ def checked_role(where: str, given: Any) -> str:
         shown = f":{role}" if hasattr(given, "name") else print_value(given)
         hint = did_you_mean(role, ROLES, mark=":")
         raise DefinitionError(
-            f"{where}: :role is :destination, or :content for what is none; not {shown}.{hint}"
+            f"{where}: :role must be :destination, or :content for no destination; not {shown}.{hint}"
         )
     return role
 
 
 def _checked_type(where: str, hint: Any) -> Any:
-    """The type as any machine knows it."""
+    """The type in portable form."""
     try:
         kind = portable(hint)
     except DefinitionError as error:
@@ -262,7 +260,7 @@ def _checked_type(where: str, hint: Any) -> Any:
             " use path, (get list path), or (get dict #(str path))."
         )
     if kind is not Code and has_form(kind):
-        raise DefinitionError(f"{where}: a form stands alone, not inside of another type.")
+        raise DefinitionError(f"{where}: a form cannot be inside another type.")
     return kind
 
 
@@ -304,14 +302,14 @@ def _checked_default(where: str, param: Param) -> Any:
     if param.own is not None:
         default = _plain_default(where, param)
     if not is_plain(default):
-        raise DefinitionError(f"{where}: the default {print_value(default)} is no plain data.")
+        raise DefinitionError(f"{where}: the default {print_value(default)} is not plain data.")
     if isinstance(default, tuple):
         return list(default)
     return str(default) if isinstance(default, Code) else default
 
 
 def _plain_default(where: str, param: Param) -> Any:
-    """The default of a type of Python as JSON data, of which that type makes it again."""
+    """The default of a Python type as JSON data, from which the type can recreate it."""
     if hides_values(param.type):
         raise DefinitionError(f"{where}: a secret of its own type can have no :default but None.")
     try:
@@ -335,8 +333,7 @@ def is_plain(value: Any, depth: int = 0) -> bool:
 
 
 # Response tags as tools declare them: the line ``PREFIX: words`` that calls a tool, and its pattern.
-#
-# Knows parameters and regular expressions; must not know replies (neuro/reading/ finds the lines) or doors.
+# neuro/reading/ finds the lines.
 
 
 PREFIX = re.compile(r"[A-Z][A-Z0-9_-]*\Z")
@@ -347,7 +344,7 @@ CONFIDENCE = "CONFIDENCE"  # how sure a model says it is, on a line like those o
 class Tag:
     """A response tag. Without a ``pattern``, plain words fill the required parameters; with one, the words
     must match it as a whole, and its groups are the parameters named by ``groups``. ``example`` is the line
-    that a model is shown, and ``strip`` says whether people are spared the lines."""
+    that a model is shown, and ``strip`` says whether the lines are hidden from people."""
 
     prefix: str
     pattern: str = ""
@@ -356,7 +353,7 @@ class Tag:
     strip: bool = True
 
     def to_json(self) -> str | dict[str, Any]:
-        """The prefix alone where there is no more, else whatever is no default."""
+        """Only the prefix if all else is default, otherwise all values that are not defaults."""
         found = {name: getattr(self, name) for name in KEYS if getattr(self, name) != _TAG_DEFAULTS.get(name)}
         if not found.keys() - {"prefix"}:
             return self.prefix
@@ -369,8 +366,8 @@ _MEANING = {"prefix": "a text", "pattern": "a text", "example": "a text", "strip
 
 
 def tag_of(tool: str, written: Any, params: Sequence[Param]) -> Tag | None:
-    """The tag that a definition gives: as a text, a dictionary or a Tag; None for none. A pattern without
-    groups fills the first required parameter. Raises DefinitionError."""
+    """The tag in a definition: a text, a dictionary or a Tag; None for none. A pattern without groups fills
+    the first required parameter. Raises DefinitionError."""
     if written is None or written == "":
         return None
     if isinstance(written, str):
@@ -414,11 +411,11 @@ def _with_groups(tool: str, tag: Tag, params: Sequence[Param]) -> Tag:
     for name in tag.groups:
         if name not in names:
             raise DefinitionError(
-                f"{tool}, :tag: the group {name} is no parameter; the parameters are "
+                f"{tool}, :tag: the group {name} is not a parameter; the parameters are "
                 f"{', '.join(names) or 'none'}.{did_you_mean(name, names)}"
             )
         if tag.groups.count(name) > 1:
-            raise DefinitionError(f"{tool}, :tag: the group {name} stands twice.")
+            raise DefinitionError(f"{tool}, :tag: the group {name} is given twice.")
     required = [param.name for param in params if param.required]
     groups = tag.groups or tuple((required or names)[:1])
     pattern = tag.pattern or "(.+)"
@@ -429,8 +426,8 @@ def _with_groups(tool: str, tag: Tag, params: Sequence[Param]) -> Tag:
     if count != len(groups):
         raise DefinitionError(
             f"{tool}, :tag: {pattern} has {count} group{'' if count == 1 else 's'} in brackets, and the "
-            f"parameters for them are {', '.join(groups) or 'none'}; each group is one parameter. Brackets "
-            "that are none begin with (?:."
+            f"parameters for them are {', '.join(groups) or 'none'}; each group is one parameter. To group "
+            "without a parameter, write (?:."
         )
     for name in required:
         if name not in groups:

@@ -1,8 +1,8 @@
-"""Types of Python that JSON has no values of, such as a date or a class: their JSON Schema, and their values
-out of JSON data.
+"""Python types without JSON values, such as a date or a class: their JSON Schema, and their values created
+from JSON data.
 
-pydantic does both; this file is imported where the first such type is defined, for that import takes twice as
-long as Python to start. Must not know parameters or tools.
+pydantic does both; this file is imported when the first such type is defined, because that import takes twice
+as long as starting Python.
 """
 
 from __future__ import annotations
@@ -31,11 +31,12 @@ from quoth.tools.text import short
 
 _NO_SCHEMA = (PydanticUserError, PydanticUndefinedAnnotation, PydanticSerializationError)
 Mode = typing.Literal["validation", "serialization"]
-CONFIG: dict[str, Any] = {"strict": True, "val_json_bytes": "base64"}  # of a class that says nothing else
+CONFIG: dict[str, Any] = {"strict": True, "val_json_bytes": "base64"}  # of a class without its own settings
 
 
 class PythonType:
-    """Makes the values of a type out of JSON data, strictly: a date of a text, no number of a text."""
+    """Creates the values of a type from JSON data, strictly: a date from a text, but not a number from a
+    text."""
 
     def __init__(self, hint: Any) -> None:
         self._hint = hint
@@ -46,8 +47,8 @@ class PythonType:
             self._validator = SchemaValidator(core, CONFIG)  # type: ignore[arg-type]
 
     def value_of(self, data: Any, root: Path | None = None) -> Any:
-        """The value that JSON data stands for; each Path in it is below ``root``, if there is one. Raises
-        pydantic's ValidationError."""
+        """The value for JSON data; each Path in it is below ``root``, if given. Raises pydantic's
+        ValidationError."""
         if root is not None:
             data = with_texts(self._schema, data, ("path",), lambda path: str(root / path))
         return self._validator.validate_json(to_json(data))
@@ -75,14 +76,14 @@ class _Schemas(GenerateJsonSchema):
 
 
 def _closed(core: Any, schema: JsonSchemaValue) -> JsonSchemaValue:
-    """The JSON Schema of a class that, as in Python, has no other fields than its own, unless it says so."""
+    """The JSON Schema of a class; as in Python, without extra fields unless the class allows them."""
     says = "extra_fields_behavior" in core.get("config", {}) or "extra_behavior" in core
     return schema if says else {**schema, "additionalProperties": False}
 
 
 def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
-    """The JSON Schema of a type, inline. Raises DefinitionError, which names the type, and the field that it
-    is in, where it has none, and the mark in it that only a parameter has."""
+    """The JSON Schema of a type, inline. Raises DefinitionError for a type without a schema, naming it and
+    its field, and for a mark in it that only a parameter can have."""
     try:
         core, schema = _schemas(hint, mode)
         schema = inline(schema)
@@ -106,7 +107,7 @@ def schema_of(hint: Any, mode: Mode) -> dict[str, Any]:
         why = "" if all(id(node) in seen for node in found) else "of a pattern or within a text"
         if why := why or _other_reading(core) or _two_texts(schema):
             raise DefinitionError(
-                f"a path or secret in {_named(hint)} would not be judged as the body gets it: {why}."
+                f"a path or secret in {_named(hint)} would not be judged as the body receives it: {why}."
             )
     return schema
 
@@ -137,7 +138,7 @@ _READS_OTHERWISE = {
 
 
 def _other_reading(core: Any) -> str:
-    """By what pydantic would take other data than the JSON Schema of a type says; empty for nothing."""
+    """Why pydantic would accept data that a type's JSON Schema does not describe; empty if it would not."""
     for node in _deep(core):
         for word, why in _READS_OTHERWISE.items():
             if node.get(word) is True:
@@ -167,7 +168,7 @@ def _schemas(hint: Any, mode: Mode) -> tuple[Any, dict[str, Any]]:
 
 
 def _without_schema(hint: Any, mode: Mode, place: str = "") -> tuple[str, Any]:
-    """The innermost type without a JSON Schema in a type that has none, and the field that it is in."""
+    """In a type without a JSON Schema, the innermost part without one, and its field."""
     for where, kind in _parts(hint, place):
         try:
             _schemas(kind, mode)
@@ -177,7 +178,7 @@ def _without_schema(hint: Any, mode: Mode, place: str = "") -> tuple[str, Any]:
 
 
 def _parts(hint: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """The types in a type, and what is noted on it, each with the field that it is in."""
+    """The types and notes in a type, each with its field."""
     hint = unnamed(hint)
     yield from ((place, arg) for arg in typing.get_args(hint) if not isinstance(arg, list))
     for name, kind in _fields(hint):
@@ -200,7 +201,7 @@ def _fields(hint: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _all_parts(hint: Any, place: str = "", within: tuple[Any, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """A type, and all that is in it and noted on it, each with the field that it is in."""
+    """A type, and all types and notes in it, each with its field."""
     yield place, hint
     for where, part in _parts(hint, place):
         if not any(part is one for one in within):
@@ -208,7 +209,7 @@ def _all_parts(hint: Any, place: str = "", within: tuple[Any, ...] = ()) -> Iter
 
 
 def _require_own(hint: Any, place: str) -> None:
-    """Raise DefinitionError for what cannot be a part of the type of a parameter."""
+    """Raise DefinitionError for marks and bounds that cannot be a part of a parameter's type."""
     if isinstance(hint, Mark) and not hasattr(hint, "__get_pydantic_json_schema__"):
         mark = type(hint).__name__
         raise DefinitionError(
@@ -231,8 +232,8 @@ _NO_SCHEMAS = ("default", "metadata", "expected", "serialization", "config")
 
 
 def _with_config(node: Any) -> Any:
-    """A schema of pydantic-core in which each class is strict, takes bytes as base64 and, if it is none of
-    pydantic's, no fields but its own, unless it says otherwise."""
+    """A schema of pydantic-core in which each class is strict, takes bytes as base64 and, unless it is a
+    pydantic model, accepts only its own fields, unless it says otherwise."""
     if isinstance(node, (list, tuple)):
         return type(node)(map(_with_config, node))
     if not isinstance(node, dict):

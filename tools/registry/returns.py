@@ -1,7 +1,4 @@
-"""What a tool declares to return: shown to models and people, and checked when the body has ended.
-
-Knows types and values; it must not know calls or doors.
-"""
+"""The declared return type of a tool: shown to models and people, and checked after the body has ended."""
 
 from __future__ import annotations
 
@@ -24,13 +21,13 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 
-UNDECLARED = (Any, object, None, type(None))  # types that say nothing
+UNDECLARED = (Any, object, None, type(None))  # types without information
 
 
 @dataclass(frozen=True)
 class Returns:
-    """A declared type of the value, and words for it. ``type`` is one that any machine can show; ``own`` is
-    the type as its author wrote it, by which the value is checked where the body runs."""
+    """A declared type of the value, and its description. ``type`` can be shown on any machine; ``own`` is the
+    author's type, by which the value is checked on the machine that runs the body."""
 
     type: Any
     doc: str = ""
@@ -40,7 +37,7 @@ class Returns:
         return type_name(self.type) + (f" ({self.doc})" if self.doc else "")
 
     def to_data(self) -> dict[str, Any]:
-        """The declaration as JSON data, of which ``returns_of_data`` makes it again."""
+        """The declaration as JSON data, for ``returns_of_data``."""
         return {"type": type_data(self.type), **({"doc": self.doc} if self.doc else {})}
 
     @cached_property
@@ -73,7 +70,7 @@ class Returns:
 
 
 def declared_returns(tool: str, hint: Any, doc: str = "") -> Returns | None:
-    """The declaration that an annotation makes; None for one that says nothing. Raises DefinitionError."""
+    """The declaration in an annotation; None for one without information. Raises DefinitionError."""
     if hint in UNDECLARED:
         return None
     try:
@@ -84,15 +81,14 @@ def declared_returns(tool: str, hint: Any, doc: str = "") -> Returns | None:
 
 
 def returns_of_data(data: Any) -> Returns:
-    """The declaration that an entry holds, which may be anybody's. Raises DefinitionError."""
+    """The declaration in an entry, which is untrusted. Raises DefinitionError."""
     if not isinstance(data, dict) or "type" not in data or not isinstance(data.get("doc", ""), str):
         raise DefinitionError("returns is a dictionary with a type.")
     return Returns(type_of(data["type"]), data.get("doc", ""))
 
 
-# Which part of a tool's result is text that somebody wrote, as its ``:free-text`` declares it.
-#
-# Knows declared types; it must not know results, or what is made of their values (tools/origin).
+# The parts of a tool's result that are free text, as its ``:free-text`` declares them. tools/origin uses
+# them.
 
 
 FreeText = tuple[str, ...] | bool
@@ -100,8 +96,8 @@ HOW = ":free-text is True for all of the result, or a list of its fields, such a
 
 
 def declared_free_text(tool: str, given: Any, returns: Returns | None) -> FreeText | None:
-    """The declaration as the tool keeps it: True, or the names of fields; none of them where nothing is text.
-    Raises DefinitionError, also for a field that is not in what the tool declares to return."""
+    """The checked declaration: True, or the names of fields (empty: no free text). Raises DefinitionError,
+    also for a field that the declared return type does not have."""
     if given is None or given is True:
         return given
     if given is False:
@@ -119,20 +115,20 @@ def declared_free_text(tool: str, given: Any, returns: Returns | None) -> FreeTe
         if known is not None and folded is not None and kebab(name) not in folded:
             hint = did_you_mean(name, sorted(known), "It has")
             raise DefinitionError(
-                f"{tool}: :free-text names {name}, which is no field of what it returns.{hint}"
+                f"{tool}: :free-text names {name}, which is not a field of its result.{hint}"
             )
     return names
 
 
 def free_text_words(declared: FreeText | None) -> str:
-    """The declaration in words, for a person; empty where there is none."""
+    """The declaration in words, for a person; empty if there is none."""
     if declared is None or isinstance(declared, bool):
         return "all of its result" if declared else ""
     return ", ".join(declared) or "nothing"
 
 
 def _told(hint: Any) -> set[str] | None:
-    """The names of all fields in values of a type; None where they may have fields that it does not tell."""
+    """The names of all fields in values of a type; None if they may have undeclared fields."""
     if is_json(hint):
         return _fields(hint.schema)
     if hint in PLAIN:

@@ -1,8 +1,7 @@
-"""Which parameters of a tool say where something goes, and which tools always ask: declared, or inferred.
+"""The destinations among a tool's parameters, and which tools always ask: declared, or inferred.
 
-Where a tool sends something away, each text may say where to, unless its name is one of a content. Elsewhere
-names and types decide, from the lists here. Knows definitions; it must not know calls,
-values or policies.
+If a tool sends something, each text may be a destination, unless its name means content. For other tools
+names and types decide, from the lists here.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from quoth.tools.registry.param_types import is_json
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.tool import HARMLESS, CognitiveTool
 
-# The words of a parameter's name that make it a destination: the last one decides, in singular or plural.
+# Words in a parameter's name that make it a destination: the last word decides, in singular or plural.
 DESTINATIONS = frozenset(
     ("to", "cc", "bcc", "recipient", "receiver", "addressee", "payee", "beneficiary", "participant",
      "attendee", "invitee", "guest", "member", "assignee", "user", "username", "contact", "email", "mail",
@@ -30,19 +29,19 @@ DESTINATIONS = frozenset(
      "merchant", "person", "people", "who", "whom", "phone", "mobile", "number", "handle", "repo",
      "repository", "bucket", "target", "dest", "destination", "id")
 )  # fmt: skip
-# The words that make a parameter of a tool that sends something away a content: the last one decides.
+# Words that make a parameter of a sending tool a content: the last word decides.
 CONTENTS = frozenset(
     ("subject", "body", "text", "message", "content", "title", "description", "note", "notes", "comment",
      "query", "caption", "summary", "prompt", "question", "reason")
 )  # fmt: skip
 SENDING = frozenset(("net", "messages", "pays"))
 NAMING = frozenset(("name", "number", "list"))  # before such a word, another decides: account-number
-# The formats of a JSON Schema, as pydantic names its own types, that do.
+# The formats of a JSON Schema, in pydantic's names, that make it a destination.
 FORMATS = frozenset(
     ("email", "idn-email", "name-email", "uri", "uri-reference", "iri", "url", "hostname", "idn-hostname",
      "ipv4", "ipv6", "ipvanyaddress", "ipvanynetwork", "uuid", "uuid1", "uuid3", "uuid4", "uuid5")
 )  # fmt: skip
-# The words of a tool's name that say what it does, where its effects do not.
+# Words in a tool's name that show what it does, if its effects do not.
 DELETING = frozenset(("delete", "remove", "erase", "purge", "wipe", "drop", "destroy", "cancel"))
 PAYING = frozenset(("pay", "buy", "purchase", "donate", "refund"))
 PASSWORDS = frozenset(("password", "passwd", "passphrase", "passcode", "pin"))
@@ -50,10 +49,9 @@ PASSWORDS = frozenset(("password", "passwd", "passphrase", "passcode", "pin"))
 
 @dataclass(frozen=True)
 class DestinationRole:
-    """A parameter whose values say where something goes, and how that is known: ``declared``, ``by its
-    name``, ``by its type``. A path is one only where it leads ``outside`` of the workspace. One that is
-    ``assumed`` to be one, since its tool sends something away, is none where its value is a date, a time or
-    an amount."""
+    """A parameter whose values are destinations, and how that is known: ``declared``, ``by its name``, ``by
+    its type``. A path is a destination only ``outside`` the workspace. An ``assumed`` destination, of a tool
+    that sends something, does not count if its value is a date, a time or an amount."""
 
     name: str
     why: str
@@ -65,8 +63,8 @@ class DestinationRole:
 
 
 def destinations(tool: CognitiveTool) -> tuple[DestinationRole, ...]:
-    """The destinations of a tool, in the order of its parameters; none of one that does nothing but read and
-    ask."""
+    """The destinations of a tool, in the order of its parameters; none for a tool that only reads and
+    asks."""
     if HARMLESS.issuperset(tool.effects):
         return ()
     sends = not SENDING.isdisjoint(tool.effects)
@@ -76,8 +74,8 @@ def destinations(tool: CognitiveTool) -> tuple[DestinationRole, ...]:
 
 
 def always_asks(tool: CognitiveTool) -> str:
-    """Why no call of a tool is made without a person where nothing else is known of it, ``it deletes``; empty
-    if there is no such reason."""
+    """Why calls of a tool need a person if nothing else is known about it, such as ``it deletes``; empty for
+    none."""
     effects = frozenset(tool.effects)
     if effects <= HARMLESS:
         return ""
@@ -101,8 +99,8 @@ def roles_data(tool: CognitiveTool) -> dict[str, Any]:
 
 
 def _destination(param: Param, sends: bool, texts: frozenset[str]) -> DestinationRole | None:
-    """Whether a parameter is one. Of a tool that says of its result which fields are ``texts``, that anybody
-    writes as they like, a parameter of such a name is what is written there."""
+    """A parameter's role as a destination, or None. If a tool declares fields of its result as free
+    ``texts``, a parameter with the name of such a field is content."""
     if param.role:
         return DestinationRole(param.name, "declared") if param.role == "destination" else None
     if param.secret or param.type in (bool, Code):
@@ -126,7 +124,7 @@ def _may_hold_text(hint: Any) -> bool:
 
 @lru_cache(1000)
 def names_content(name: str) -> bool:
-    """Whether a parameter, or a field in one, of this name is a content wherever it is sent."""
+    """Whether a parameter, or a field in one, of this name is always content."""
     return (_words(name) or [""])[-1] in CONTENTS
 
 
@@ -163,7 +161,7 @@ def _schemas(hint: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _tells_one(schema: Mapping[str, Any]) -> bool:
-    """Whether values of a schema are a destination by its format, or hold one by the name of a field."""
+    """Whether values of a schema are a destination by its format, or contain one by the name of a field."""
     if isinstance(schema.get("format"), str) and schema["format"] in FORMATS:
         return True
     return any(map(names_destination, schema.get("properties") or ()))

@@ -1,5 +1,5 @@
-"""StrictModel, the base of every input model. It is imported where the first model is made: pydantic takes
-twice as long to import as Python to start.
+"""StrictModel, the base of every input model. It is imported when the first model is created: importing
+pydantic takes twice as long as starting Python.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The table of cognitive tools, by name, and who may use each.
+"""The table of cognitive tools, by name, and the users of each.
 
-It never runs a guard or a body: only tools/door/door.py does. Must not know doors, models or loops.
+It never runs a guard or a body: only tools/door/door.py does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from quoth.tools.registry.tool import lines_hash
 
 EVERYBODY = "*"
 
-FOR_TESTS = ("echo",)  # tools that ship and are shown to no model
+FOR_TESTS = ("echo",)  # tools that ship and are never shown to a model
 
 
 class ToolTable:
@@ -29,16 +29,16 @@ class ToolTable:
         self._tools: dict[str, CognitiveTool] = {}
         self._names: list[str] = []  # sorted
         self.tags: dict[str, CognitiveTool] = {}  # by the prefixes of their response tags
-        self.permissions: dict[str, tuple[str, ...]] = {}  # the users of each tool that is not everybody's
+        self.permissions: dict[str, tuple[str, ...]] = {}  # the users of each restricted tool
         self.hidden: frozenset[str] = frozenset()
-        self.changes = 0  # how often it was changed
-        self._whole: ToolTable | None = None  # that this one was made of by ``hiding``
+        self.changes = 0  # the number of changes so far
+        self._whole: ToolTable | None = None  # the table from which ``hiding`` created this one
         for tool in tools:
             self.register(tool)
 
     def register(self, tool: CognitiveTool, *, replace: bool = False) -> CognitiveTool:
         """Add a tool. Raises DuplicateToolError for a name that is taken, unless ``replace`` (or the tool's
-        own ``:replace True``), and for a tag that is."""
+        own ``:replace True``), and for a tag that is taken."""
         if not hasattr(tool, "params"):  # a decorated function
             name = getattr(tool, "__name__", "f")
             raise DefinitionError(f"{tool!r} is not the entry of a tool; write tool_of({name}).")
@@ -46,7 +46,7 @@ class ToolTable:
             how = ":replace True" if tool.form else "replace=True"
             raise DuplicateToolError(
                 f"There is already a tool named {tool.name}, {self._tools[tool.name].origin}; "
-                f"write {how} to put this one in its place."
+                f"write {how} to replace it."
             )
         owner = tool.tag and self.tags.get(tool.tag.prefix)
         if tool.tag and owner and owner.name != tool.name:
@@ -64,8 +64,7 @@ class ToolTable:
         return tool
 
     def permit(self, users: Mapping[str, Iterable[str]]) -> None:
-        """Let only these users use each of these tools; EVERYBODY among them means all. Raises
-        UnknownToolError."""
+        """Restrict each of these tools to these users; EVERYBODY means all. Raises UnknownToolError."""
         for name, those in users.items():
             known = self.get(name).name
             self.permissions[known] = tuple(sorted(set(those)))
@@ -79,11 +78,11 @@ class ToolTable:
         return users is None or user in users
 
     def hiding(self, names: Collection[str]) -> ToolTable:
-        """The same table, whose tools with these names no model is shown. They can still be looked up, so
-        that the door answers a call of one, and they count in its hash."""
+        """The same table, with these tools hidden from models. They can still be looked up, so that the door
+        answers a call of one, and they count in its hash."""
         if not names:
             return self.whole
-        made = ToolTable()  # it shares the tools, so that one that is registered in either is in both
+        made = ToolTable()  # it shares the tools: one that is registered in either is in both
         made._tools, made._names = self._tools, self._names
         made.tags, made.permissions = self.tags, self.permissions
         made.hidden, made._whole = frozenset(names), self.whole
@@ -91,7 +90,7 @@ class ToolTable:
 
     @property
     def whole(self) -> ToolTable:
-        """The table that this one was made of by ``hiding``, or this one."""
+        """The table from which ``hiding`` created this one, or this one."""
         return self if self._whole is None else self._whole
 
     @property
@@ -104,8 +103,8 @@ class ToolTable:
         return self if (made := self._some(keep)) is None else made
 
     def _some(self, keep: Callable[[CognitiveTool], bool]) -> ToolTable | None:
-        """The same, and None if these are all: a table that kept itself would live until Python looks for
-        garbage."""
+        """The same, and None if these are all: a table that refers to itself would live until the next
+        garbage collection."""
         kept = tuple(tool for tool in self if keep(tool))
         return None if len(kept) == len(self) else self._of(kept)
 
@@ -114,7 +113,7 @@ class ToolTable:
         return self._some(lambda tool: tool.name not in self.hidden) if self.hidden else None
 
     def _of(self, tools: Collection[CognitiveTool]) -> ToolTable:
-        """The table of some of these tools, which are sorted and go together already."""
+        """The table of some of these tools, which are sorted and have no conflicts."""
         made = ToolTable()
         made._tools = {tool.name: tool for tool in tools}
         made._names = list(made._tools)
@@ -127,7 +126,7 @@ class ToolTable:
             del self.__dict__[name]
 
     def _change(self) -> None:
-        """What was derived of these tools, and of the table they are hidden in, is no longer true."""
+        """Drop cached values of this table, and of the table in which its tools are hidden."""
         self._forget()
         self.whole._forget()
         self.whole.changes += 1
@@ -148,18 +147,18 @@ class ToolTable:
 
     @cached_property
     def tool_names(self) -> tuple[str, ...]:
-        """The same, as a tuple that is made once."""
+        """The same, as a cached tuple."""
         return tuple(self._names)
 
     @cached_property
     def text_names(self) -> tuple[str, ...]:
-        """The names that make a form in a text a call. A plain word that no model is shown is not one of
-        them: (think about it) is prose."""
+        """The names that make a form in a text a call. The name of a hidden tool that is a plain word is not
+        one of them: (think about it) is prose."""
         return tuple(tool.name for tool in self if tool.shown or "-" in tool.name)
 
     @cached_property
     def wire_names(self) -> dict[str, str]:
-        """The names of all tools, by those that they have for the APIs."""
+        """The names of all tools, by their names for the APIs."""
         return {wire_name(name): name for name in self._names}
 
     def tools(self) -> list[CognitiveTool]:
@@ -194,8 +193,8 @@ class ToolTable:
 
     @property
     def in_programs(self) -> ToolTable:
-        """The table of the tools that a model is shown which writes programs: all but those for tests, where
-        nobody chose them."""
+        """The table of the tools for models that write programs: all except tools for tests that were not
+        chosen."""
         return self.visible if self._in_programs is None else self._in_programs
 
     @cached_property
@@ -209,7 +208,7 @@ class ToolTable:
 
     @cached_property
     def entries(self) -> list[dict[str, Any]]:
-        """The tools as plain data (entry.py), sorted by name, with ``users`` where a tool has not all."""
+        """The tools as plain data (tool.py), sorted by name, with ``users`` for restricted tools."""
         users = self.permissions
         return [
             {**tool.entry, "users": list(users[tool.name])} if tool.name in users else tool.entry
@@ -218,7 +217,8 @@ class ToolTable:
 
     @property
     def schema_hash(self) -> str:
-        """The hash of all that the tools show, and to whom: that of their entries, of which none is made."""
+        """The hash over all tools and their users: equal to the hash of their entries, without creating
+        them."""
         return self.whole._hash
 
     @cached_property
@@ -226,12 +226,12 @@ class ToolTable:
         return lines_hash(map(self._line, self._names))
 
     def _line(self, name: str) -> bytes:
-        """The line of a tool's entry; ``users`` stands last in it."""
+        """The line of a tool's entry; ``users`` is last in it."""
         line, users = self._tools[name].line, self.permissions.get(name)
         return line if users is None else line[:-1] + f', "users": {json.dumps(users)}}}'.encode()
 
 
-# What a table derives of its tools.
+# Values that a table derives from its tools.
 _DERIVED = {name for name, one in vars(ToolTable).items() if isinstance(one, cached_property)}
 
 cognitive_tools = ToolTable()

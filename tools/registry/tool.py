@@ -1,6 +1,6 @@
-"""A cognitive tool: what it is called, shows, takes and may do, its guard and body, and what it would change.
+"""A cognitive tool: its name, description, parameters and limits, its guard and body, and its changes.
 
-It never runs any of these: only tools/door does. Must not know tables, doors or models.
+It never runs guard or body: only tools/door does.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 EFFECTS = ("reads", "writes", "runs", "net", "memory", "messages", "asks", "deletes", "pays")
-HARMLESS = frozenset({"reads", "asks"})  # made twice, a call with these alone does no harm
+HARMLESS = frozenset({"reads", "asks"})  # a call with only these effects can be repeated without harm
 COSTS = ("free", "cheap", "expensive")
 _FLAGS = ("allow_repeat", "no_background", "ends_turn", "asks_first", "shown", "replace")
 
@@ -50,19 +50,18 @@ class CognitiveTool:
 
     ``effects`` lists what the body may touch, of EFFECTS; none means a pure function. ``timeout`` is in
     seconds, ``cooldown`` in seconds per user, ``daily_limit`` in calls per user and day; 0 means no limit. A
-    tool that is not ``shown`` is in no belt, but can be looked up and called. When a call of one that
-    ``ends_turn`` is ok, the run ends with that reply of the model. One with ``no_background`` is stopped
-    when nobody waits for it any more. ``tag`` may be given as a text or a dictionary. ``returns``
-    is the type that the value of its body must have; ``free_text`` says which of that value is text that
-    somebody wrote, and no data: all of it (True), or the fields with these names at any depth and no others;
-    where it is None, long values are (tools/origin). ``input_model`` is the class of which its body
-    makes its one argument. ``source`` is the definition as written, ``form`` the
-    same as one canonical form, ``place`` its file and line, ``code`` a hash of its files when it was defined
-    (code_version.py). ``remote`` names the catalogue that a tool of another machine is from; its guard is
-    there, and its body here waits ``patience`` seconds longer than the ``timeout`` that it has there;
-    ``there`` is its entry, as it shows itself: its code is not here. ``_changes`` only reads: it gives
-    ``[path, old text, new text]`` of each file that a call would change, so that a person sees it before
-    deciding (tools/door/changes.py)."""
+    tool that is not ``shown`` is in no tool list, but can be looked up and called. If a call of an
+    ``ends_turn`` tool is ok, the run ends with that reply of the model. A ``no_background`` tool is stopped
+    when its caller no longer waits. ``tag`` may be given as a text or a dictionary. ``returns`` is the type
+    of the body's value; ``free_text`` says which part of that value is text that a person wrote, and not
+    data: all of it (True), or only the fields with these names at any depth; with None, long values are
+    (tools/origin). ``input_model`` is the class of the body's only argument. ``source`` is the definition as
+    written, ``form`` the same as one canonical form, ``place`` its file and line, ``code`` a hash of its
+    files when it was defined (code_version.py). ``remote`` names the catalog of a tool of another machine;
+    its guard is there, and its body here waits ``patience`` seconds longer than its ``timeout`` there;
+    ``there`` is its entry, because its code is not here. ``_changes`` only reads: it returns ``[path, old
+    text, new text]`` for each file that a call would change, so that a person sees it before deciding
+    (tools/door/changes.py)."""
 
     name: str
     description: str
@@ -104,7 +103,7 @@ class CognitiveTool:
         object.__setattr__(self, "tag", tag_of(self.name, self.tag, self.params))
 
     def _rules(self) -> Iterator[tuple[object, str]]:
-        """What must be so, and what to say after the name of the tool where it is not."""
+        """The conditions on a tool, each with the message after the tool's name if it fails."""
         kind = isinstance(self.name, str) and NAME.match(self.name)
         yield kind, ": a tool's name is lower-case letters, digits and hyphens."
         described = isinstance(self.description, str) and self.description.strip()
@@ -124,7 +123,7 @@ class CognitiveTool:
             yield flag, f": :{option.replace('_', '-')} is True or False."
         names = [param.name for param in self.params]
         for name in names:
-            yield names.count(name) == 1, f": the parameter {name} stands twice."
+            yield names.count(name) == 1, f": the parameter {name} is given twice."
         wires = [kebab(param.wire) for param in self.params if kebab(param.wire) not in ("", param.name)]
         for wire in wires:
             yield [*names, *wires].count(wire) == 1, f": two parameters are named {wire}, one by its :wire."
@@ -143,7 +142,7 @@ class CognitiveTool:
 
     @property
     def may_begin_again(self) -> bool:
-        """Whether its body does nothing before its questions, so that it may begin again after one."""
+        """Whether its body does nothing before its questions, so that it can begin again after one."""
         return self.asks_first or HARMLESS.issuperset(self.effects)
 
     @cached_property
@@ -153,7 +152,7 @@ class CognitiveTool:
 
     @property
     def origin(self) -> str:
-        """Who made it, as a clause about the tool: the file and the line where it was defined."""
+        """The origin of the tool, as a clause: the file and line of its definition."""
         if self.ships:
             return "which ships with quoth"
         if self.remote:
@@ -162,8 +161,8 @@ class CognitiveTool:
 
     @property
     def texts(self) -> tuple[str, ...] | bool | None:
-        """``free_text``, where it is declared. What a pure function gives is text: it computes that from its
-        arguments, so that its fields would say nothing of the world."""
+        """``free_text``, if it is declared. The result of a pure function is text: it is computed from its
+        arguments, so its fields contain no facts."""
         return True if self.free_text is None and not self.effects else self.free_text
 
     @cached_property
@@ -178,7 +177,7 @@ class CognitiveTool:
 
     @cached_property
     def check(self) -> Check:
-        """What checks the arguments of a call, compiled at first use."""
+        """The check of a call's arguments, compiled at first use."""
         return check_of(self.params)
 
     @cached_property
@@ -214,8 +213,8 @@ class CognitiveTool:
         return CallForm(self.name, given | programs), args
 
     def python_values(self, args: dict[str, Any], root: Path | None = None) -> dict[str, Any]:
-        """The arguments as a guard or body gets them in the workspace at ``root``, made of those of the
-        call."""
+        """The arguments for a guard or body in the workspace at ``root``, created from the call's
+        arguments."""
         return python_values(self.name, self.params, args, root) if self._has_own else args
 
     @cached_property
@@ -223,7 +222,7 @@ class CognitiveTool:
         return any(param.own is not None for param in self.params)
 
     def describe(self) -> dict[str, Any]:
-        """All that a caller may know about the tool, as JSON data."""
+        """All public facts about the tool, as JSON data."""
         return {**self._orders(), "parameters": self.schema}
 
     def _orders(self) -> dict[str, Any]:
@@ -252,7 +251,7 @@ class CognitiveTool:
 
     @cached_property
     def entry(self) -> dict[str, Any]:
-        """All that the tool shows, as JSON data; ``entry_tool`` (entry.py) makes a tool of it again."""
+        """The tool's entry as JSON data, from which ``entry_tool`` creates a tool."""
         if self.there is not None:
             return {**self.there, "shown": self.shown}
         return {**self._entry(self._orders(), self.schema), "version": self.version}
@@ -274,9 +273,9 @@ class CognitiveTool:
         return line_of(self._entry(self._orders(), self._schema()))
 
     def prepare(self) -> None:
-        """Make what the first call in a table needs of each of its tools, so that it need not be made of
-        thousands then."""
-        self.line, self.outline  # noqa: B018  kept
+        """Compute the values that the first call in a table needs from each tool, to save time at that
+        call."""
+        self.line, self.outline  # noqa: B018  cached
 
     @cached_property
     def version(self) -> str:
@@ -291,20 +290,20 @@ class CognitiveTool:
 
     @cached_property
     def outline(self) -> str:
-        """16 hex digits that change with the definition, and not with its code. They are in the openings of
-        sessions: if others come of the same definition, a model that continues an older session is told that
-        all tools have changed."""
+        """16 hex digits that change with the definition, but not with its code. They are in the openings of
+        sessions: if the same definition had other digits, a model that continues an older session would be
+        notified that all tools have changed."""
         if self.there is not None:
             return self.version[:16]
         params = [repr(param) if param.own is None else param.to_data() for param in self.params]
-        orders = {key: value for key, value in self._orders().items() if key != "free_text"}  # it is younger
+        orders = {key: value for key, value in self._orders().items() if key != "free_text"}  # added later
         data = json.dumps([orders, params, self.source], sort_keys=True, ensure_ascii=False)
         return hashlib.sha256(data.encode()).hexdigest()[:16]
 
 
 def line_of(entry: Mapping[str, Any]) -> bytes:
-    """What a hash of tools reads of an entry. The order of its fields is nothing, that of a parameter's
-    properties or default is shown; the version, which changes with its code, is none of it."""
+    """The part of an entry that a hash of tools includes. The order of its fields does not count, the order
+    of a parameter's properties or default does; the version, which changes with its code, is excluded."""
     return json.dumps({key: entry[key] for key in sorted(entry) if key != "version"}).encode()
 
 
@@ -314,12 +313,11 @@ def _is_number(value: object) -> bool:
 
 # Entries: tools as plain data, which may come from another machine, and their one hash.
 #
-# An entry shows all that its tool shows, so that a table made of entries prints the same views and refuses
-# the same arguments. It may be anybody's: what it holds is checked, and nothing in it is run. Must not know
-# tables, catalogues or doors.
+# An entry contains everything that its tool shows, so that a table of entries prints the same views and
+# refuses the same arguments. It is untrusted: its content is checked, and nothing in it runs.
 
 
-# The fields of an entry and what each holds; one in square brackets is a list of such.
+# The fields of an entry and their types; a type in square brackets is a list of this type.
 FIELDS: dict[str, Any] = {
     "name": str, "description": str, "effects": [str], "cost": str, "guarded": bool, "gate": bool,
     "gate_failure": str, "cooldown": float, "daily_limit": int, "timeout": float, "tag": (str, dict),
@@ -342,14 +340,14 @@ MAX_DEPTH = 60  # of lists and dictionaries in one another
 
 
 def schema_hash(entries: Iterable[Mapping[str, Any]]) -> str:
-    """SHA-256 over all that the tools show: equal tools have equal hashes, in any order. The version of a
-    tool, which changes with its code, is none of it."""
-    # One by one: with all of thousands at hand, Python looks for garbage more than anything else.
+    """SHA-256 over the shown parts of the tools: equal tools have equal hashes, in any order. The version of
+    a tool, which changes with its code, is excluded."""
+    # One by one: with thousands in memory, garbage collection would take most of the time.
     return lines_hash(map(line_of, sorted(entries, key=lambda entry: str(entry["name"]))))
 
 
 def lines_hash(lines: Iterable[bytes]) -> str:
-    """The same of the lines of the entries, sorted by name."""
+    """The same for the lines of the entries, sorted by name."""
     hashed = hashlib.sha256()
     for line in lines:
         hashed.update(line + b"\n")
@@ -359,11 +357,11 @@ def lines_hash(lines: Iterable[bytes]) -> str:
 def entry_tool(
     entry: Any, body: Callable[..., Any], *, remote: str = "", patience: float = 0
 ) -> CognitiveTool:
-    """The tool that an entry shows, with this body. ``users`` in the entry are for the table. Raises
-    QuothError that names the tool and what is wrong with its entry."""
+    """The tool of an entry, with this body. ``users`` in the entry are for the table. Raises QuothError that
+    names the tool and the fault of its entry."""
     name: Any = entry.get("name") if isinstance(entry, dict) else None
     if not _is_name(name):
-        raise QuothError(f"An entry of a catalogue has a tool's name, and this has none: {in_short(entry)}.")
+        raise QuothError(f"An entry of a catalog needs a tool's name, and this has none: {in_short(entry)}.")
     try:
         return _entry_tool(entry, body, remote, patience)
     except QuothError as error:
@@ -402,7 +400,7 @@ _AS_THEY_ARE = tuple(key for key in FIELDS if key not in _MADE)
 
 def _param_of(tool: str, data: dict[str, Any]) -> Param:
     if not _is_name(data.get("name")):
-        raise DefinitionError(f"{in_short(data.get('name'))} is no name of a parameter.")
+        raise DefinitionError(f"{in_short(data.get('name'))} is not a parameter name.")
     try:
         _check_fields(data, PARAM_FIELDS, ("name", "type"))
         spec = {key: value for key, value in data.items() if key != "name"}
@@ -445,7 +443,7 @@ def _meaning(kind: Any) -> str:
 
 
 def _check_data(entry: dict[str, Any]) -> None:
-    """An entry is JSON data, and none so large, or so deep, that to read it is work."""
+    """Raise DefinitionError unless an entry is JSON data of limited size and depth."""
     level: list[Any] = [entry]
     count = 0
     for _ in range(MAX_DEPTH):
@@ -459,10 +457,10 @@ def _check_data(entry: dict[str, Any]) -> None:
                 inner += item
         count += len(inner)
         if count > MAX_VALUES:
-            raise DefinitionError(f"it holds more than {MAX_VALUES:,} values.")
+            raise DefinitionError(f"it has more than {MAX_VALUES:,} values.")
         kinds = set(map(type, inner))
         if not keys <= {str} or not kinds <= _DATA:
-            raise DefinitionError("it holds what is no JSON data.")
+            raise DefinitionError("it contains a value that is not JSON data.")
         if kinds.isdisjoint(_HOLDING):
             return
         level = [item for item in inner if type(item) in _HOLDING]

@@ -1,7 +1,4 @@
-"""Values that a call may return: plain data that JSON can hold.
-
-It knows no call and no tool.
-"""
+"""Values that a call may return: plain data that JSON can represent."""
 
 from __future__ import annotations
 
@@ -30,16 +27,16 @@ def encodable(text: str) -> str:
 def plain(
     value: Value, depth: int = 0, root: Path | None = None, secret: Callable[[Any], Any] | None = None
 ) -> Any:
-    """``value`` as JSON data; a Path below ``root`` is relative to it, and pydantic's secrets are given to
-    ``secret``. Raises ToolError for a value that cannot be converted."""
+    """``value`` as JSON data; a Path below ``root`` becomes relative to it, and pydantic's secrets are passed
+    to ``secret``. Raises ToolError for a value that cannot be converted."""
     if depth > 100:
         raise ToolError("The value is nested deeper than 100.")
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, Enum):  # before the text or number that it may be, too
+    if isinstance(value, Enum):  # first, because it may also be a text or a number
         return plain(value.value, depth + 1, root, secret)
     if isinstance(value, int):
-        if value.bit_length() > 14_000:  # Python prints, and JSON holds, no more than 4300 digits
+        if value.bit_length() > 14_000:  # Python prints at most 4300 digits
             raise ToolError("The value is a number of more than 4000 digits; return it in another shape.")
         return int(value)
     if isinstance(value, str):
@@ -87,7 +84,7 @@ def secret_text(secret: Any) -> Any:
 
 
 def plain_but_secrets(value: Value) -> Any:
-    """``value`` as JSON data in which pydantic's secrets are as they were."""
+    """``value`` as JSON data, with pydantic's secrets unchanged."""
     return plain(value, secret=lambda secret: secret)
 
 
@@ -96,14 +93,14 @@ def _key(key: object) -> str:
 
 
 class NoDataError(ToolError):
-    """A value cannot be converted to data; its text is what is said of a tool that ``returned`` it."""
+    """A value cannot be converted to data; its text is for the sentence about a tool that ``returned`` it."""
 
     def __init__(self, value: object) -> None:
         self.sentence = (
-            f"{a_kind(value)}, which is no data; a tool returns None, True or False, numbers, texts, paths, "
+            f"{a_kind(value)}, which is not data; a tool returns None, True or False, numbers, texts, paths, "
             "dates, lists, sets, dictionaries, dataclasses or pydantic models."
         )
         super().__init__(f"The value is {self.sentence}")
 
 
-UNKNOWN: Any = object()  # an argument of a call that is only planned: nothing about it can be decided
+UNKNOWN: Any = object()  # an argument of a planned call: nothing about it can be decided

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sentences import IT_DID_NOT_ANSWER_WITHIN
+from sentences import A_GATE_MUST_ANSWER, IT_DID_NOT_ANSWER_WITHIN
 from words import files, quoth
 
 GATE = """
@@ -40,7 +40,7 @@ MODEL = """
   f"So be it.\\n{(.upper tool)}: {what}")
 """
 LATE = f"{IT_DID_NOT_ANSWER_WITHIN} 2 s"
-GARBAGE = 'it answered \'garbage\'; a gate must answer GateDecision, (allow), (ask "why") or (deny "why")'
+GARBAGE = f'it answered \'garbage\'; {A_GATE_MUST_ANSWER} GateDecision, (allow), (ask "why") or (deny "why")'
 FAILURES = {"raises": "KeyError: 'x'", "slow": LATE, "late": LATE, "garbage": GARBAGE}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from sentences import (
     IS_A_TEXT_NOT,
+    IS_GIVEN_TWICE,
     IS_LONGER_THAN,
     IS_NOT_UTF_8_TEXT,
     NESTED_TOO_DEEPLY,
@@ -64,7 +65,7 @@ MISTAKES = [
     ),
     (b"[" * 100_000, f"The line cannot be read: it is {NESTED_TOO_DEEPLY}."),
     (b'{"id": "\xff"}', f"The line {IS_NOT_UTF_8_TEXT} (byte 9)."),
-    (b'{"user": "ann", "user": "ben"}', "The key user is given twice in one object."),
+    (b'{"user": "ann", "user": "ben"}', f"The key user {IS_GIVEN_TWICE} in one object."),
     (line(txt="x"), "There is no key txt. Did you mean text?"),
     (line(approved=True), "There is no key approved. Did you mean approve?"),
     (line(zzz=1), "There is no key zzz. The keys are id, user, chat, text, approve, deny, why, answer."),

@@ -33,6 +33,7 @@ from sentences import (
     IS_OUTSIDE_THE_WORKSPACE,
     IT_IS_CALLED_AS,
     IT_WRITES_FILES,
+    ITS_NAME_MUST_END,
     NESTED_DEEPER_THAN,
     NOTHING_RUNS_WHILE_A_PROGRAM,
     REFUSED_THE_KEY,
@@ -380,7 +381,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["tools", "--tools", "none.hy"], f"{THERE_IS_NO_FILE} none.hy."),
     (
         ["tools", "--tools", "notes.txt"],
-        "notes.txt is not a tool file: its name must end in .hy or .py.",
+        f"notes.txt is not a tool file: {ITS_NAME_MUST_END} or .py.",
     ),
     (["run", " ", "--model", "scripted:replies.txt"], f"{THE_TASK_IS_EMPTY}."),
     (["run", "x", "--model", "scripted:none.txt"], f"{THERE_IS_NO_SCRIPT_FILE} none.txt."),

@@ -18,6 +18,7 @@ from sentences import (
     IS_NEVER_CLOSED,
     IS_NOT_THERE_ANY_MORE,
     IT_IS_CALLED_AS,
+    IT_WOULD_FAIL_NOW,
     IT_WRITES_FILES,
     NO_REQUESTS_ARE_WAITING,
     NOTHING_WAITS_IN_SESSION,
@@ -639,7 +640,7 @@ def test_a_request_shows_what_its_call_would_change_as_the_file_is_now(here: Pat
     files(here, {"src/a.txt": "two\n"})
     assert "replaces the only line of src/a.txt with 1 line" in done(here, "pending", request)
     files(here, {"src/a.txt": "three\n"})
-    trouble = "It would fail now: src/a.txt does not contain that text; read the file and copy it exactly."
+    trouble = f"{IT_WOULD_FAIL_NOW}: src/a.txt does not contain that text; read the file and copy it exactly."
     assert trouble in " ".join(done(here, "pending", request).split())
     assert told(here, "pending", request)["trouble"] == trouble
     done(here, "deny", request)

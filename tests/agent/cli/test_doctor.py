@@ -21,6 +21,7 @@ from sentences import (
     DID_YOU_MEAN_OPENAI,
     IS_NEVER_CLOSED,
     IS_NOT_A_FOLDER,
+    IS_NOT_A_REGULAR_FILE,
     THERE_IS_NO_MODEL,
 )
 from words import quoth
@@ -173,7 +174,7 @@ def test_a_pipe_in_the_place_of_the_store_holds_nobody_up(tmp_path: Path) -> Non
     store.unlink()
     os.mkfifo(store)
     code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
-    told = f"The store {store} {CANNOT_BE_OPENED}: it is not a regular file."
+    told = f"The store {store} {CANNOT_BE_OPENED}: it {IS_NOT_A_REGULAR_FILE}."
     assert (code, rows["store"][0]["detail"]) == (1, told)
 
 
@@ -184,7 +185,7 @@ def test_a_folder_in_the_place_of_a_lock_is_found(tmp_path: Path, ending: str) -
     lock.unlink(missing_ok=True)
     lock.mkdir(parents=True)
     code, rows = found(tmp_path, QUOTH_STATE=str(tmp_path / "state"))
-    assert (code, rows["store"][0]["detail"]) == (1, f"The lock {lock} is not a regular file.")
+    assert (code, rows["store"][0]["detail"]) == (1, f"The lock {lock} {IS_NOT_A_REGULAR_FILE}.")
     assert rows["store"][0]["cure"] == f"remove {lock}"
 
 

@@ -6,7 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from sentences import DEFINES_NO_FUNCTION_CHECK, IT_DID_NOT_ANSWER_WITHIN, THERE_IS_NO_FILE
+from sentences import (
+    A_GATE_MUST_ANSWER,
+    DEFINES_NO_FUNCTION_CHECK,
+    IT_DID_NOT_ANSWER_WITHIN,
+    THERE_IS_NO_FILE,
+)
 from words import files, quoth
 
 from quoth.agent.cli.main import main
@@ -86,7 +91,7 @@ def test_a_gate_judges_what_a_model_calls(here: Path) -> None:
     [
         ("long", f"{IT_DID_NOT_ANSWER_WITHIN} 0.1 s"),
         ("broken", "ZeroDivisionError: division by zero"),
-        ("odd", f"it answered 42; a gate must answer {gate.ANSWERS}"),
+        ("odd", f"it answered 42; {A_GATE_MUST_ANSWER} {gate.ANSWERS}"),
     ],
 )
 def test_a_gate_that_fails_is_told_to_the_person_and_in_the_audit(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import COULD_NOT_BE_WRITTEN, THERE_IS_NO_TOOL_OR, TO_CONTINUE, WAS_NOT_READ
+from sentences import COULD_NOT_BE_WRITTEN, IT_WOULD_FAIL_NOW, THERE_IS_NO_TOOL_OR, TO_CONTINUE, WAS_NOT_READ
 from words import Said, Spy, agent, files, form, native, quoth, tool
 
 from quoth import Agent, PolicyOptions
@@ -234,7 +234,7 @@ HEARD = {
     ),
     "an edit that would fail": (
         [LOOK, '(edit-file :path "b.txt" :old "two" :new "2")'],
-        "edit-file was not added to the plan. It would fail now: b.txt does not contain that text;",
+        f"edit-file was not added to the plan. {IT_WOULD_FAIL_NOW}: b.txt does not contain that text;",
     ),
     f"a file that {WAS_NOT_READ}": (
         ['(edit-file :path "b.txt" :old "1" :new "2")'],

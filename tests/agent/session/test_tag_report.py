@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from sentences import NO_TOOL_HAS_THE_TAG
+from sentences import IS_NOT_A_CALL, NO_TOOL_HAS_THE_TAG
 from words import Agent, ModelOptions, files, lines, quoth, scripted, tool
 
 from quoth.agent.session.render import as_org, as_text
@@ -47,7 +47,7 @@ def test_quoth_read_shows_a_reply_as_people_see_it(tmp_path: Path) -> None:
     assert said.err == lines(
         "quoth: line 4, column 1: The pattern of LEARNING does not match this line; write LEARNING: "
         '{"category": [category], "content": [content]}',
-        f"quoth: line 6: FOO: x is not a call: {NO_TOOL_HAS_THE_TAG} FOO",
+        f"quoth: line 6: FOO: x {IS_NOT_A_CALL}: {NO_TOOL_HAS_THE_TAG} FOO",
     )
     data = json.loads(
         quoth("read", "reply.txt", "--tools", "bot.hy", "--display", "--json", cwd=tmp_path).out

@@ -14,6 +14,7 @@ from sentences import (
     DID_YOU_MEAN,
     DOES_NOT_CLOSE_THE,
     HAS_NO_VALUE,
+    IS_GIVEN_TWICE,
     IS_NEVER_CLOSED,
     NESTED_DEEPER_THAN,
     THE_REST_WAS_NOT_READ,
@@ -257,7 +258,7 @@ UNREADABLE = [
     ),
     (
         '(echo :text "a" :text "b")',
-        'line 1, column 1: In (echo …) the argument :text is given twice\n(echo :text "a" :text "b")\n^',
+        f'line 1, column 1: In (echo …) the argument :text {IS_GIVEN_TWICE}\n(echo :text "a" :text "b")\n^',
     ),
 ]
 

@@ -75,7 +75,7 @@ def put(name: Any, value: Any) -> Callable[[ToolContext], None]:
     [
         ("tool", "x", "ctx.audit['tool'] is set by the door; choose another name."),
         (7, "x", "ctx.audit[7] is set by the door; choose another name."),
-        ("socket", object(), "ctx.audit['socket'] is an object, which is no data;"),
+        ("socket", object(), "ctx.audit['socket'] is an object, which is not data;"),
         ("text", "x" * MOST_DETAILS, "ctx.audit takes 4,000 characters of JSON, not 4,012."),
     ],
 )

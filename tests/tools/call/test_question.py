@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sentences import IS_NONE_OF_THE_ANSWERS, THE_ANSWER_IS_EMPTY
+from sentences import IS_GIVEN_TWICE, IS_NONE_OF_THE_ANSWERS, THE_ANSWER_IS_EMPTY
 from words import complaint, form, shipped
 
 from quoth.tools.call.question import ANSWER_CHARS, MOST_CHARS, Question, asked, marked, question_in
@@ -22,7 +22,7 @@ WRONG = [
         ":choices needs 2 to 9 answers, not none; leave it out for an answer in free words.",
     ),
     ('(ask-person :question "Q" :choices ["a" " "])', "A choice is empty."),
-    ('(ask-person :question "Q" :choices ["yes" "Yes "])', "The choice yes is given twice."),
+    ('(ask-person :question "Q" :choices ["yes" "Yes "])', f"The choice yes {IS_GIVEN_TWICE}."),
     ('(ask-person :question "Q" :choices ["a" "b\\nc"])', "A choice must be one line."),
     (
         f'(ask-person :question "Q" :choices ["a" "{"b" * 201}"])',

@@ -11,7 +11,7 @@ import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sentences import AND_THE_KEY_HERE_IS, IT_HAS_MORE_THAN, IT_IS_SIGNED_WITH_THE
+from sentences import AND_THE_KEY_HERE_IS, IS_GIVEN_TWICE, IT_HAS_MORE_THAN, IT_IS_SIGNED_WITH_THE
 from words import tool
 
 from quoth.tools.catalog import build_catalog_payload, payload, schema_hash
@@ -128,7 +128,7 @@ WRONG = {
     "its tools a map": ({"tools": {}}, "its tools are not a list of entries with names"),
     "an entry that is a text": ({"tools": ["pears"]}, "its tools are not a list of entries with names"),
     "a name that is a number": ({"tools": [{"name": 1}]}, "its tools are not a list of entries with names"),
-    "a tool twice": ({"tools": [*ENTRIES, ENTRIES[0]]}, "the tool pears is given twice"),
+    "a tool twice": ({"tools": [*ENTRIES, ENTRIES[0]]}, f"the tool pears {IS_GIVEN_TWICE}"),
     "a tool less": ({"tools": ENTRIES[:1]}, "its hash does not match its tools"),
     "another hash": ({"schema_hash": "0" * 64}, "its hash does not match its tools"),
     "a hash that is a number": ({"schema_hash": 0}, "its hash does not match its tools"),

@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import DOES_NOT_CONTAIN_THAT_TEXT, IS_OUTSIDE_THE_WORKSPACE, THERE_IS_NO_FILE
+from sentences import (
+    DOES_NOT_CONTAIN_THAT_TEXT,
+    IS_OUTSIDE_THE_WORKSPACE,
+    IT_WOULD_FAIL_NOW,
+    THERE_IS_NO_FILE,
+)
 from words import complaint, form, gateway, load, tool
 
 from quoth.tools.call.call import Call, Change, Changes
@@ -74,7 +79,7 @@ def test_a_call_that_would_fail_is_told_before_it_is_allowed(tmp_path: Path, cal
     (here / "key").write_text("hunter2")
     wanted = form(call)
     found = changes_of(shipped(wanted.tool), Call("c", wanted), Workspace(here, secret=[here / "key"]))
-    assert found == Changes(trouble=f"It would fail now: {trouble.format(here=here)}")
+    assert found == Changes(trouble=f"{IT_WOULD_FAIL_NOW}: {trouble.format(here=here)}")
 
 
 SHAPE = "Its changes are not known: its :changes must return [[path old-text new-text] …]"
@@ -126,7 +131,7 @@ def test_nothing_is_written_while_a_question_is_prepared(tmp_path: Path, write: 
     (tmp_path / "a.txt").write_text("one\n")
     found = told(lambda ctx: write(ctx), tmp_path)
     assert found is not None
-    assert found.trouble.startswith("It would fail now: files cannot be ")
+    assert found.trouble.startswith(f"{IT_WOULD_FAIL_NOW}: files cannot be ")
     assert (tmp_path / "a.txt").read_text() == "one\n"
 
 
@@ -169,11 +174,11 @@ def test_a_tool_of_ones_own_tells_what_it_would_change(tmp_path: Path) -> None:
 def test_changes_that_await_are_refused_at_the_definition(tmp_path: Path) -> None:
     (tmp_path / "stamp.hy").write_text(TOOL.replace("CHANGES", "(await (later))"))
     said = complaint(UsageError, lambda: load(tmp_path / "stamp.hy"))
-    assert "stamp: :changes only reads files and awaits nothing." in said
+    assert "stamp: :changes may only read files, and cannot await." in said
 
 
 def test_an_error_of_a_tool_is_its_own_sentence() -> None:
     def changes() -> Any:
         raise ToolError("The moon is full.")
 
-    assert told(changes) == Changes(trouble="It would fail now: The moon is full.")
+    assert told(changes) == Changes(trouble=f"{IT_WOULD_FAIL_NOW}: The moon is full.")

@@ -736,7 +736,7 @@ def recurse() -> None:
 
 LATE = f"probe {DID_NOT_FINISH_WITHIN} 0.1 s."
 NO_DATA = (
-    "which is no data; a tool returns None, True or False, numbers, texts, paths, dates, lists, sets, "
+    "which is not data; a tool returns None, True or False, numbers, texts, paths, dates, lists, sets, "
     "dictionaries, dataclasses or pydantic models."
 )
 BODIES: list[tuple[Any, str, Any, str]] = [

@@ -13,7 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import DEFINES_NO_FUNCTION_CHECK, IT_DID_NOT_ANSWER_WITHIN
+from sentences import (
+    A_GATE_MUST_ANSWER,
+    DEFINES_NO_FUNCTION_CHECK,
+    IT_DID_NOT_ANSWER_WITHIN,
+    ITS_NAME_MUST_END,
+)
 from words import Spy, complaint, files, gateway, tool
 
 from quoth import PolicyOptions
@@ -132,16 +137,16 @@ FAILING: dict[str, tuple[Any, str]] = {
     "raising": (says(OSError("down")), "OSError: down"),
     "raising what ends a program": (says(SystemExit()), "RuntimeError: it raised SystemExit"),
     "cancelling itself": (says(asyncio.CancelledError()), "It cancelled its own task"),
-    "None": (says(None), f"it answered None; a gate must answer {ANSWERS}"),
-    "True": (says(True), f"it answered True; a gate must answer {ANSWERS}"),
-    "a text": (says("yes"), f"it answered 'yes'; a gate must answer {ANSWERS}"),
+    "None": (says(None), f"it answered None; {A_GATE_MUST_ANSWER} {ANSWERS}"),
+    "True": (says(True), f"it answered True; {A_GATE_MUST_ANSWER} {ANSWERS}"),
+    "a text": (says("yes"), f"it answered 'yes'; {A_GATE_MUST_ANSWER} {ANSWERS}"),
     "not quite approved": (
         says(GateDecision("no")),  # type: ignore[arg-type]
-        f"it answered GateDecision(approved='no', reason=''); a gate must answer {ANSWERS}",
+        f"it answered GateDecision(approved='no', reason=''); {A_GATE_MUST_ANSWER} {ANSWERS}",
     ),
     "no kind of verdict": (
         says(Verdict("perhaps")),  # type: ignore[arg-type]
-        f"it answered Verdict(kind='perhaps', reason='', rule=''); a gate must answer {ANSWERS}",
+        f"it answered Verdict(kind='perhaps', reason='', rule=''); {A_GATE_MUST_ANSWER} {ANSWERS}",
     ),
 }
 
@@ -295,7 +300,7 @@ SHAPE = "(defn :async check [tool call ctx] …)"
         ),
         ("(defn check [tool", "gate.hy", "{}:1:"),
         ("(import nothing-such)", "gate.hy", "{}:1:1: ModuleNotFoundError: No module named 'nothing_such'"),
-        ("", "gate.py", "{} is not a gate file: its name must end in .hy."),
+        ("", "gate.py", f"{{}} is not a gate file: {ITS_NAME_MUST_END}."),
     ],
 )
 def test_a_file_that_holds_no_gate_is_told(tmp_path: Path, text: str, name: str, message: str) -> None:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sentences import CANNOT_BE_OPENED, IS_A_BINARY_FILE_OF, IS_NOT_UTF_8_TEXT, THERE_IS_NO_FILE
+from sentences import (
+    CANNOT_BE_OPENED,
+    IS_A_BINARY_FILE_OF,
+    IS_GIVEN_TWICE,
+    IS_NOT_UTF_8_TEXT,
+    THERE_IS_NO_FILE,
+)
 from words import Gateway, complaint, files, shipped
 
 from quoth import Agent, HostServices, Services
@@ -157,4 +163,4 @@ def test_what_is_no_source_is_told(word: str, sentence: str) -> None:
 
 
 def test_a_name_is_given_once() -> None:
-    assert complaint(UsageError, lambda: sources_of(["a=.", "a=.."])) == "--source a is given twice."
+    assert complaint(UsageError, lambda: sources_of(["a=.", "a=.."])) == f"--source a {IS_GIVEN_TWICE}."

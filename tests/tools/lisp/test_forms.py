@@ -11,7 +11,7 @@ import pytest
 from examples import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from sentences import HAS_NO_VALUE, NESTED_TOO_DEEPLY
+from sentences import HAS_NO_VALUE, IS_GIVEN_TWICE, NESTED_TOO_DEEPLY
 from words import complaint, form
 
 from quoth.tools.errors import InvalidCallError
@@ -297,13 +297,13 @@ FAILURES = [
     ('("echo" 1)', 'A call begins with the name of a tool; this begins with "echo".'),
     ("((f) 1)", "A call begins with the name of a tool; this begins with (f)."),
     ("(echo :text)", f"In (echo …) the argument :text {HAS_NO_VALUE}."),
-    ("(echo :text 1 :TEXT 2)", "In (echo …) the argument :text is given twice."),
-    ("(echo :a_b 1 :a-b 2)", "In (echo …) the argument :a-b is given twice."),
+    ("(echo :text 1 :TEXT 2)", f"In (echo …) the argument :text {IS_GIVEN_TWICE}."),
+    ("(echo :a_b 1 :a-b 2)", f"In (echo …) the argument :a-b {IS_GIVEN_TWICE}."),
     ("(echo :x {1 2 3})", "{1 2 3} is not a dictionary: it has a key without a value."),
     ("(echo :x {[1] 2})", "[1] cannot be a key of a dictionary."),
     ("(:tool)", "A plist consists of pairs; this one has a key without a value."),
     ("(:tool x 1 2)", "In a plist every first item of a pair must be a keyword, not 1."),
-    ("(:tool x :Tool y)", ":tool is given twice in the plist."),
+    ("(:tool x :Tool y)", f":tool {IS_GIVEN_TWICE} in the plist."),
     ("(:args (:x 1))", 'A plist call names its tool: (:tool "echo" :args (:text "hi")).'),
     ("(:tool 1)", "A name is expected instead of 1."),
     ("(:tool (f))", "A name is expected instead of (f)."),
@@ -313,8 +313,8 @@ FAILURES = [
     ("(:tool x :args 1)", ":args must be the arguments in parentheses, (:name value …), not 1."),
     ("(:tool x :args [1])", ":args must be the arguments in parentheses, (:name value …), not [1]."),
     ("(:tool x :args (:a))", f"In :args the argument :a {HAS_NO_VALUE}."),
-    ("(:tool x :args (:a 1 :A 2))", "In :args the argument :a is given twice."),
-    ('(:tool x :args {"a_b" 1 "a-b" 2})', "In :args the argument :a-b is given twice."),
+    ("(:tool x :args (:a 1 :A 2))", f"In :args the argument :a {IS_GIVEN_TWICE}."),
+    ('(:tool x :args {"a_b" 1 "a-b" 2})', f"In :args the argument :a-b {IS_GIVEN_TWICE}."),
 ]
 MARKS = [
     "approved t",
@@ -366,7 +366,7 @@ def test_a_mark_of_trust_among_the_arguments_is_an_argument(mark: str) -> None:
         ),
         ({"tool": "x\ud800"}, "A call contains an invalid character (an unpaired surrogate)."),
         ({"tool": "x", "positional": "abc"}, "The positional arguments of x must be a list."),
-        ({"tool": "x", "args": {"a_b": 1, "a-b": 2}}, "In (x …) the argument :a-b is given twice."),
+        ({"tool": "x", "args": {"a_b": 1, "a-b": 2}}, f"In (x …) the argument :a-b {IS_GIVEN_TWICE}."),
     ],
 )
 def test_json_that_is_no_call_is_told_in_a_sentence(data: Any, sentence: str) -> None:

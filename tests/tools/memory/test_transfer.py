@@ -16,6 +16,7 @@ from memory import Make
 from sentences import (
     A_NUL_CHARACTER,
     CHARACTERS_THIS_WOULD_MAKE_IT,
+    IS_ALREADY_GIVEN_AT,
     ONLY_A_PERSON_CAN,
     PRINTABLE_CHARACTERS_WITHOUT_A_SPACE,
 )
@@ -131,7 +132,7 @@ WRONG = {
         "m.org:1: a: updated is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'then'."
     ),
     BLOCK.format(':BY: "ann\n'): "m.org:1: BY begins with a quote but is not a JSON string.",
-    BLOCK.format("") * 2: "m.org:8: The block a is already given at m.org:1.",
+    BLOCK.format("") * 2: f"m.org:8: The block a {IS_ALREADY_GIVEN_AT} m.org:1.",
     BLOCK.format("") + "** Version 1\n#+begin_example\n#+end_example\n": (
         "m.org:8: An earlier version of a text has no version number."
     ),

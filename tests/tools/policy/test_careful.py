@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from sentences import (
+    IT_CHANGES_MEMORY_WITHIN,
     IT_ONLY_READS,
     IT_RUNS_A_PROGRAM,
     IT_USES_THE_NETWORK,
@@ -66,7 +67,7 @@ TOOLS = {
     )
 }  # fmt: skip
 NET, FILE = f"{IT_USES_THE_NETWORK}, and ", f"{IT_WRITES_FILES}, and "
-KEEP = "it changes memory, within the blocks' permissions, and "
+KEEP = f"{IT_CHANGES_MEMORY_WITHIN}, and "
 NOWHERE = "names no place that it goes to"
 FOUND = {
     "ann@home.example": ValueOrigin(in_task=True),

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from sentences import CANNOT_BE_READ, SAYS_NOTHING, TAKES_NOTHING, TAKES_ONE_VALUE
+from sentences import CANNOT_BE_READ, IS_NOT_A_REGULAR_FILE, SAYS_NOTHING, TAKES_NOTHING, TAKES_ONE_VALUE
 from words import complaint, files
 
 from quoth.tools.errors import UsageError
@@ -34,7 +34,9 @@ def test_a_file_of_rules_has_at_most_a_million_bytes(tmp_path: Path) -> None:
     assert said.endswith("b.hy is larger than 1000000 bytes.")
     assert complaint(UsageError, lambda: read_bytes(home / "d.hy", "There is none.")) == "There is none."
     assert complaint(UsageError, lambda: read_bytes(home / "a.hy/x", "There is none.")) == "There is none."
-    assert complaint(UsageError, lambda: read_bytes(home / "sub", "none")).endswith("is not a regular file.")
+    assert complaint(UsageError, lambda: read_bytes(home / "sub", "none")).endswith(
+        f"{IS_NOT_A_REGULAR_FILE}."
+    )
     said = complaint(UsageError, lambda: read_bytes(home / ("x" * 300), "none"))
     assert said.endswith(f" {CANNOT_BE_READ}: File name too long.")
     assert f"{CANNOT_BE_READ}: embedded null byte" in complaint(

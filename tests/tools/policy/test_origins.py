@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sentences import THERE_IS_NO_PREDICATE, THERE_IS_NO_TOOL_NAMED
+from sentences import IS_ALREADY_GIVEN_AT, THERE_IS_NO_PREDICATE, THERE_IS_NO_TOOL_NAMED
 from words import complaint, form, table_of, tool
 
 from quoth.tools.call.call import MODEL, Call, ValueOrigin, Verdict, new_call, verdict_columns
@@ -267,7 +267,7 @@ def test_a_mistake_is_told_at_its_place(rule: str, message: str) -> None:
             "(ask (send-email :body (links (in-text))))",
             "A text without a link matches, too; write (not (links (or (in-task) (in-field)))).",
         ),
-        ("(careful)\n(careful)", "(careful) is already given at policy.hy:1."),
+        ("(careful)\n(careful)", f"(careful) {IS_ALREADY_GIVEN_AT} policy.hy:1."),
     ],
 )
 def test_a_rule_that_cannot_hold_what_it_seems_to_is_found(rule: str, found: str) -> None:

@@ -20,10 +20,13 @@ from sentences import (
     CANNOT_BE_READ,
     HAS_CHANGED_SINCE_IT_WAS,
     HAS_NO_VALUE,
+    IS_GIVEN_TWICE,
     IS_NEVER_CLOSED,
+    IS_NOT_A_CALL,
     IS_NOT_A_REGULAR_EXPRESSION,
     IS_NOT_A_REGULAR_FILE,
     IS_NOT_UTF_8_TEXT,
+    IT_CHANGES_MEMORY_WITHIN,
     IT_ONLY_READS,
     IT_RUNS_A_PROGRAM,
     IT_SENDS_A_MESSAGE,
@@ -450,9 +453,7 @@ def test_without_rules_the_effects_decide() -> None:
         assert judged(rules, '(reads "a")') == Verdict("allow", IT_ONLY_READS)
         assert judged(rules, '(writes "a")') == Verdict("ask", IT_WRITES_FILES)
         assert judged(rules, '(edits "a")') == Verdict("ask", IT_WRITES_FILES)
-        assert judged(rules, '(keeps "a")') == Verdict(
-            "allow", "it changes memory, within the blocks' permissions"
-        )
+        assert judged(rules, '(keeps "a")') == Verdict("allow", f"{IT_CHANGES_MEMORY_WITHIN}")
         assert judged(rules, '(sends "a")') == Verdict("allow", IT_SENDS_A_MESSAGE)
         assert judged(rules, '(keeps-all "a")') == Verdict("ask", IT_RUNS_A_PROGRAM)
         assert judged(rules, "(clears)") == Verdict("ask", "it uses the network and it deletes and it pays")
@@ -767,8 +768,8 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ("(zzz (f))", "1:2: There is no rule zzz. There are deny, ask, allow, quota, cooldown, careful."),
         ("(deny)", "1:1: This rule matches nothing; write (deny _) to match every call."),
         ('(ask :why "x")', "1:1: This rule matches nothing; write (ask _) to match every call."),
-        ("(deny write-file)", "1:7: write-file is not a call; write (write-file)."),
-        ('(deny "x")', '1:7: "x" is not a call.'),
+        ("(deny write-file)", f"1:7: write-file {IS_NOT_A_CALL}; write (write-file)."),
+        ('(deny "x")', f'1:7: "x" {IS_NOT_A_CALL}.'),
         ("(deny ((f)))", "1:8: A call begins with the name of a tool, not with (f)."),
         ("(deny (f!))", "1:8: f! is not a valid tool name."),
         ("(deny (f) (g))", "1:11: A rule has one call; write one rule for each call."),
@@ -785,7 +786,7 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ),
         ("(deny (f :a))", "1:10: :a has no predicate; _ is any value."),
         ("(deny (f :a :b 1))", "1:10: :a has no predicate; _ is any value."),
-        ("(deny (f :a 1 :A 2))", "1:15: :a is given twice; write (and … …)."),
+        ("(deny (f :a 1 :A 2))", f"1:15: :a {IS_GIVEN_TWICE}; write (and … …)."),
         (
             "(deny (not (nested)))",
             '1:8: not is a predicate; write it inside a clause, as in (user (not "ann")).',

@@ -222,7 +222,7 @@ def test_a_type_is_told_in_words_and_as_data(hint: Any, words: str, data: Any) -
     ],
 )
 def test_what_is_no_type_is_refused(data: Any) -> None:
-    assert "is no type for a parameter." in complaint(DefinitionError, lambda: type_of(data))
+    assert "is not a type for a parameter." in complaint(DefinitionError, lambda: type_of(data))
 
 
 @pytest.mark.parametrize(

@@ -190,7 +190,7 @@ def test_a_function_that_is_no_tool_is_refused(table: ToolTable, function: Any, 
     [
         ({"efects": []}, "probe: unknown option :efects. Did you mean effects?"),
         ({"zzz": 1}, "probe: unknown option :zzz."),
-        ({"effects": 3}, "probe: :effects is a list, such as [:reads]."),
+        ({"effects": 3}, "probe: :effects must be a list, such as [:reads]."),
         ({"cost": "dear"}, "probe: :cost is :free, :cheap or :expensive, not :dear."),
         ({"examples": ["(other)"]}, f"probe: an example calls other; {EXAMPLES_CALL_THE_TOOL_ITSELF}."),
         (

@@ -108,7 +108,7 @@ def test_a_docstring_that_describes_no_parameter_is_told() -> None:
         return person
 
     assert complaint(DefinitionError, lambda: defined(enrol)) == (
-        "enrol: its docstring describes persn, which is no parameter of it. Did you mean person?"
+        "enrol: its docstring describes persn, which is not one of its parameters. Did you mean person?"
     )
 
 

@@ -205,11 +205,14 @@ def test_a_schema_is_told_in_words(schema: dict[str, Any], text: str) -> None:
 
 
 BEYOND: list[tuple[Any, str]] = [
-    ({"$ref": "#/x"}, 'the JSON Schema {"$ref" "#/x"} has the word "$ref", which is not checked here.'),
-    ({"type": "string", "if": {}}, 'the JSON Schema {"type" "string"  "if" {}} has the word "if", which is'),
+    ({"$ref": "#/x"}, 'the JSON Schema {"$ref" "#/x"} has the keyword "$ref", which is not supported.'),
+    (
+        {"type": "string", "if": {}},
+        'the JSON Schema {"type" "string"  "if" {}} has the keyword "if", which is',
+    ),
     ({"type": "text"}, 'the JSON Schema {"type" "text"} has an unknown type.'),
     ({"type": ["string"]}, 'the JSON Schema {"type" ["string"]} has an unknown type.'),
-    ({"type": "array", "items": 5}, "the JSON Schema 5 is no JSON Schema."),
+    ({"type": "array", "items": 5}, "the JSON Schema 5 is not valid."),
     (
         {"type": "array", "minItems": -1},
         'the JSON Schema {"type" "array"  "minItems" -1} has no size in minItems.',
@@ -219,13 +222,13 @@ BEYOND: list[tuple[Any, str]] = [
     ({"type": "integer", "minimum": 0.5}, "cannot be checked ("),
     ({"type": "integer", "multipleOf": 0}, "has no multipleOf above 0."),
     ({"type": "number", "maximum": float("nan")}, "has no number in maximum."),
-    ({"type": "object", "properties": []}, "has properties that are no dictionary."),
-    ({"type": "object", "required": ["a"]}, "requires what is none of its properties."),
-    ({"type": "object", "required": [[]]}, "requires what is none of its properties."),
-    ({"enum": []}, "has values that are no texts or numbers."),
-    ({"enum": [{}]}, "has values that are no texts or numbers."),
+    ({"type": "object", "properties": []}, "has properties that are not a dictionary."),
+    ({"type": "object", "required": ["a"]}, "requires an undeclared property."),
+    ({"type": "object", "required": [[]]}, "requires an undeclared property."),
+    ({"enum": []}, "has values other than texts and numbers."),
+    ({"enum": [{}]}, "has values other than texts and numbers."),
     ({"anyOf": []}, "has no list in anyOf."),
-    ({"type": "string", "pattern": 5}, "has a pattern that is no text."),
+    ({"type": "string", "pattern": 5}, "has a pattern that is not a text."),
     ({"type": "string", "pattern": "("}, f"( {IS_NOT_A_REGULAR_EXPRESSION}: missing ) at position 1."),
     ({"type": "string", "pattern": "(?R)"}, "(?R) calls itself; write it without recursion."),
     (
@@ -267,7 +270,7 @@ def test_a_pattern_that_takes_too_long_ends_the_check(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("kind", "sentence"),
     [
-        (list[Code], "a form stands alone, not inside of another type."),
+        (list[Code], "a form cannot be inside another type."),
         (
             list[Annotated[WorkspacePath, Field(min_length=2)]],
             "a path has no bounds of its own; check it in the guard.",
@@ -374,7 +377,7 @@ def test_an_entry_with_anything_changed_is_a_tool_or_is_refused(chance: Random) 
             made.checked(a_call(chance, made))
 
 
-NAMELESS = "An entry of a catalogue has a tool's name, and this has none: "
+NAMELESS = "An entry of a catalog needs a tool's name, and this has none: "
 HOSTILE: list[tuple[Any, str]] = [
     (None, NAMELESS + "None."),
     ([1], NAMELESS + "[1]."),
@@ -406,31 +409,37 @@ HOSTILE: list[tuple[Any, str]] = [
     (entry(examples=["(other :a 1)"]), f"an example calls other; {EXAMPLES_CALL_THE_TOOL_ITSELF}."),
     (entry(examples=["(probe :b 1)"]), f"{AN_EXAMPLE_HAS_THE_UNKNOWN} :b."),
     (entry(examples=["(probe"]), "line 1"),
-    (param(name="A"), '"A" is no name of a parameter.'),
-    (param(name=None), "None is no name of a parameter."),
+    (param(name="A"), '"A" is not a parameter name.'),
+    (param(name=None), "None is not a parameter name."),
     (param(name="ctx"), "parameter ctx: ctx is reserved; choose another name."),
     (param(own="os.system"), 'parameter a: there is no field "own".'),
-    (param(type="os.system"), 'parameter a: "os.system" is no type for a parameter.'),
+    (param(type="os.system"), 'parameter a: "os.system" is not a type for a parameter.'),
     (param(type=5), "parameter a: type is a text or a dictionary, not 5."),
-    (param(type={"list": "int", "x": 1}), 'parameter a: {"list" "int"  "x" 1} is no type for a parameter.'),
-    (param(type={"list": ["int"]}), 'parameter a: ["int"] is no type for a parameter.'),
-    (param(type={"union": []}), 'parameter a: {"union" []} is no type for a parameter.'),
-    (param(type={"literal": [[]]}), 'parameter a: {"literal" [[]]} is no type for a parameter.'),
+    (
+        param(type={"list": "int", "x": 1}),
+        'parameter a: {"list" "int"  "x" 1} is not a type for a parameter.',
+    ),
+    (param(type={"list": ["int"]}), 'parameter a: ["int"] is not a type for a parameter.'),
+    (param(type={"union": []}), 'parameter a: {"union" []} is not a type for a parameter.'),
+    (param(type={"literal": [[]]}), 'parameter a: {"literal" [[]]} is not a type for a parameter.'),
     (param(type={"dict": ["path", "int"]}), "parameter a: a path is a key of a dictionary here,"),
-    (param(type={"schema": {"$ref": "x"}}), 'parameter a: the JSON Schema {"$ref" "x"} has the word "$ref",'),
-    (param(type={"list": "form"}), "parameter a: a form stands alone, not inside of another type."),
+    (
+        param(type={"schema": {"$ref": "x"}}),
+        'parameter a: the JSON Schema {"$ref" "x"} has the keyword "$ref",',
+    ),
+    (param(type={"list": "form"}), "parameter a: a form cannot be inside another type."),
     (param(min="1"), 'parameter a: min is a number, not "1".'),
     (param(min=float("nan")), "parameter a: :min is a number, not NaN."),
     (param(choices=[[]]), f"parameter a: the choice [] {IS_NOT_OF_ITS_TYPE}, int."),
     (param(hidden=True), "parameter a: a :hidden parameter needs a :default,"),
-    (entry(description=b"x"), "it holds what is no JSON data."),
-    (entry(tag={5: "x"}), "it holds what is no JSON data."),
+    (entry(description=b"x"), "it contains a value that is not JSON data."),
+    (entry(tag={5: "x"}), "it contains a value that is not JSON data."),
     (entry(parameters={"properties": {"a": {"description": 5}}}), 'the JSON Schema {"properties" '),
     (entry(parameters={"type": "object", "properties": {"a": {"description": 5}}}), 'the JSON Schema {"desc'),
     (param(type=nested(70)), f"it {IS_NESTED_DEEPER_THAN} 60."),
     (
         entry(description="x", tag={"prefix": "TAG", "groups": ["a"] * 30_000}),
-        "it holds more than 20,000 values.",
+        "it has more than 20,000 values.",
     ),
 ]
 

@@ -61,7 +61,7 @@ def test_what_is_declared_is_kept_here_and_elsewhere(given: Any, kept: Any, data
 
 
 HOW = ":free-text is True for all of the result, or a list of its fields, such as [body subject]"
-NO_FIELD = "which is no field of what it returns."
+NO_FIELD = "which is not a field of its result."
 WRONG: list[tuple[Any, Any, str]] = [
     # what is declared, what the tool returns, the sentence
     (7, Any, f"{HOW}; not 7."),

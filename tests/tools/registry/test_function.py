@@ -297,7 +297,7 @@ def needs_context(context: ToolContext) -> None:
         ),
         (lambda: decorated(gate_failure="open!"), 'double: gate_failure is "closed" or "open".'),
         (lambda: decorated(effects="red"), 'double: unknown effect "red"; '),
-        (lambda: decorated(effects=3), 'double: effects is a list, such as ["reads"].'),
+        (lambda: decorated(effects=3), 'double: effects must be a list, such as ["reads"].'),
         (lambda: decorated(cost="dear"), 'double: cost is "free", "cheap" or "expensive", not "dear".'),
         (lambda: decorated(free_text=3), "double: free_text is True for all of the result, or"),
         (lambda: decorated(efects="reads"), "double: unknown option efects. Did you mean effects?"),

@@ -25,6 +25,7 @@ from sentences import (
     DID_NOT_FINISH_WITHIN,
     EXAMPLES_CALL_THE_TOOL_ITSELF,
     HAS_NO_VALUE,
+    IS_GIVEN_TWICE,
     IS_NEVER_CLOSED,
     IS_NOT_DEFINED,
     IS_NOT_OF_ITS_TYPE,
@@ -247,7 +248,7 @@ MISUSES: list[tuple[str, str, str]] = [
         ":qqq",
         f"x: there is no option :qqq; the options are {KNOWN}.",
     ),
-    ('(def-cognitive-tool x "D." :body 1\n  :body 2)', ":body 2", "x: :body stands twice."),
+    ('(def-cognitive-tool x "D." :body 1\n  :body 2)', ":body 2", f"x: :body {IS_GIVEN_TWICE}."),
     ('(def-cognitive-tool x "D." :body)', ":body)", f"x: :body {HAS_NO_VALUE}."),
     (
         '(def-cognitive-tool x "D." 5 :body 1)',
@@ -309,7 +310,7 @@ MISUSES: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :parameters [a {} a {}] :body 1)',
         "a {}]",
-        "x: the parameter a stands twice.",
+        f"x: the parameter a {IS_GIVEN_TWICE}.",
     ),
     (
         '(def-cognitive-tool x "D." :parameters [a] :body 1)',
@@ -339,13 +340,13 @@ MISUSES: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :parameters [to {:role :destinaton}] :body 1)',
         ":destinaton",
-        "x, parameter to: :role is :destination, or :content for what is none; not :destinaton. "
+        "x, parameter to: :role must be :destination, or :content for no destination; not :destinaton. "
         "Did you mean :destination?",
     ),
     (
         '(def-cognitive-tool x "D." :parameters [to {:role destinaton}] :body 1)',
         "destinaton",
-        "x, parameter to: :role is :destination, or :content for what is none; not :destinaton. "
+        "x, parameter to: :role must be :destination, or :content for no destination; not :destinaton. "
         "Did you mean :destination?",
     ),
     *(
@@ -385,7 +386,7 @@ MISUSES: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :tag {:prefix "X" "prefix" "Y"} :body 1)',
         '"prefix"',
-        "x, :tag: :prefix stands twice.",
+        f"x, :tag: :prefix {IS_GIVEN_TWICE}.",
     ),
 ]
 
@@ -407,7 +408,7 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :returns str :free-text [body] :body 1)',
         "(def",
-        "x: :free-text names body, which is no field of what it returns.",
+        "x: :free-text names body, which is not a field of its result.",
     ),
     (
         '(def-cognitive-tool x "D." :parameters [a {}] :examples [(x :b 1)] :body 1)',
@@ -422,8 +423,7 @@ AT_LOAD: list[tuple[str, str, str]] = [
     (
         '(def-cognitive-tool x "D." :body 1)\n(def-cognitive-tool x "D." :body 2)',
         '(def-cognitive-tool x "D." :body 2)',
-        f"{THERE_IS_ALREADY_A_TOOL} x, defined at {{file}}:5; "
-        "write :replace True to put this one in its place.",
+        f"{THERE_IS_ALREADY_A_TOOL} x, defined at {{file}}:5; write :replace True to replace it.",
     ),
     (
         '(def-cognitive-tool x "D." :tag "T" :body 1)\n(def-cognitive-tool y "D." :tag "T" :body 2)',

@@ -160,7 +160,7 @@ def test_a_huge_value_is_shown_short() -> None:
 def test_odd_numbers_and_surrogates_are_faults_and_not_crashes() -> None:
     assert call(CallForm("probe", {"x": 10**5000}), x={"type": str}).status == "invalid"
     halved = call(CallForm("probe", {"x": ["a", {"b": "\ud800"}]}), x={"type": list})
-    assert halved.message.startswith("probe: :x holds half a character (a lone surrogate). ")
+    assert halved.message.startswith("probe: :x contains a lone surrogate character. ")
     assert call(CallForm("probe", {"\ud800": 1}), x={"type": str}).status == "invalid"
 
 
@@ -256,8 +256,12 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("class", {}, "class is reserved; choose another name."),
     ("x", {"typ": int}, f"unknown key :typ; the keys are {KEYS}. Did you mean type?"),
     ("x", {"zzz": int}, f"unknown key :zzz; the keys are {KEYS}."),
-    ("x", {"hidden": True}, "a :hidden parameter needs a :default, for nobody is told of it."),
-    ("x", {"role": "recipient"}, ':role is :destination, or :content for what is none; not "recipient".'),
+    ("x", {"hidden": True}, "a :hidden parameter needs a :default, as callers do not see it."),
+    (
+        "x",
+        {"role": "recipient"},
+        ':role must be :destination, or :content for no destination; not "recipient".',
+    ),
     ("x", {"named": True}, "a :named parameter needs a :default, which every rule covers."),
     ("x", {"hidden": "yes"}, f':hidden {IS_TRUE_OR_FALSE_NOT} "yes".'),
     ("x", {"type": "str"}, f'values of type "str" {CANNOT_BE_WRITTEN} as JSON; {HINT}.'),

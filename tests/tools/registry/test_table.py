@@ -53,7 +53,7 @@ def test_a_second_tool_of_a_name_is_refused_and_the_first_stays() -> None:
     table = ToolTable()
     first = tool(table=table)
     said = complaint(DuplicateToolError, lambda: tool(table=table))
-    where = f"defined at {first.place}; write replace=True to put this one in its place."
+    where = f"defined at {first.place}; write replace=True to replace it."
     assert said == f"{THERE_IS_ALREADY_A_TOOL} probe, {where}"
     assert table.get("probe") is first
 

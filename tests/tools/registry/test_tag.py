@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import IS_NOT_A_REGULAR_EXPRESSION
+from sentences import IS_GIVEN_TWICE, IS_NOT_A_REGULAR_EXPRESSION
 from words import complaint, load, tool
 
 from quoth import cognitive_tool, tool_of
@@ -93,9 +93,9 @@ MISTAKES: list[tuple[Any, str]] = [
     ),
     (
         {"prefix": "X", "groups": ["ab"]},
-        "x, :tag: the group ab is no parameter; the parameters are a, b. Did you mean b?",
+        "x, :tag: the group ab is not a parameter; the parameters are a, b. Did you mean b?",
     ),
-    ({"prefix": "X", "groups": ["a", "a"]}, "x, :tag: the group a stands twice."),
+    ({"prefix": "X", "groups": ["a", "a"]}, f"x, :tag: the group a {IS_GIVEN_TWICE}."),
     (
         {"prefix": "X", "pattern": "a (b"},
         f"x, :tag: a (b {IS_NOT_A_REGULAR_EXPRESSION}: missing ) at position 4.",
@@ -107,12 +107,12 @@ MISTAKES: list[tuple[Any, str]] = [
     (
         {"prefix": "X", "pattern": "(a)|(b)"},
         "x, :tag: (a)|(b) has 2 groups in brackets, and the parameters for them are a; each group is one "
-        "parameter. Brackets that are none begin with (?:.",
+        "parameter. To group without a parameter, write (?:.",
     ),
     (
         {"prefix": "X", "groups": ["a", "b"]},
         "x, :tag: (.+) has 1 group in brackets, and the parameters for them are a, b; each group is one "
-        "parameter. Brackets that are none begin with (?:.",
+        "parameter. To group without a parameter, write (?:.",
     ),
     (
         {"prefix": "X", "pattern": "(.+)", "groups": ["b"]},

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import pytest
 from pydantic import Field
+from sentences import IS_GIVEN_TWICE
 from words import complaint, files, form, gateway, load, native, story, tool
 
 from quoth.neuro.reading.json_calls import fitted
@@ -66,7 +67,7 @@ def test_both_names_in_one_call_are_refused(search: CognitiveTool) -> None:
     said = gateway(search).pass_through('(seek "tea" :maxResults 3 :max-results 4)')
     assert (said.status, said.message) == (
         "invalid",
-        ("seek: :max-results is given twice. It is called as (seek :query str [:max-results int = 5])."),
+        (f"seek: :max-results {IS_GIVEN_TWICE}. It is called as (seek :query str [:max-results int = 5])."),
     )
 
 

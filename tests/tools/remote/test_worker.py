@@ -17,6 +17,7 @@ from caller import KEY, TAKEOVER, Caller, at_work, calling, until, until_async
 from redis.asyncio import Redis
 from sentences import (
     CANNOT_BE_USED,
+    IS_NOT_A_CALL,
     IS_NOT_SIGNED_WITH_THE,
     IT_IS_NOT_A_MESSAGE_OF,
     IT_RUNS_A_PROGRAM,
@@ -236,7 +237,7 @@ REFUSED: dict[str, tuple[Any, str, bool]] = {
     ),
     "a reply to elsewhere": (
         lambda one: one.call(COUNT, replies="sg:tools:calls"),
-        "A call was refused. The key for its reply is not a caller's stream.",
+        f"A call was refused. The key for its reply {IS_NOT_A_CALL}er's stream.",
         False,
     ),
     "the grant of another form": (

@@ -270,7 +270,8 @@ def test_the_owner_of_a_store_of_another_user_is_named(
     monkeypatch.setattr(os, "geteuid", lambda: 12345)
     assert complaint(UsageError, lambda: Store(path)) == (
         f"The store {path} cannot be opened: Permission denied. To continue: ask {owner}, who"
-        f" owns {tmp_path}, for the right to write, or: export QUOTH_STATE=DIR (a folder that you can write to)."
+        f" owns {tmp_path}, for the right to write,"
+        " or: export QUOTH_STATE=DIR (a folder that you can write to)."
     )
 
 

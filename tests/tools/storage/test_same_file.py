@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import CANNOT_BE_OPENED, COULD_NOT_BE_USED
+from sentences import CANNOT_BE_OPENED, COULD_NOT_BE_USED, IS_NOT_A_REGULAR_FILE
 from words import complaint
 
 from quoth.tools.catalog.payload import read_key
@@ -162,7 +162,7 @@ def test_what_is_not_a_regular_file_is_not_opened(tmp_path: Path, end: str) -> N
     path = tmp_path / "s.sqlite"
     os.mkfifo(f"{path}{end}")
     what = f"{path}{end}" if end else "it"
-    said = f"The store {path} {CANNOT_BE_OPENED}: {what} is not a regular file."
+    said = f"The store {path} {CANNOT_BE_OPENED}: {what} {IS_NOT_A_REGULAR_FILE}."
     assert complaint(UsageError, lambda: Store(path)) == said
     assert complaint(UsageError, lambda: Store(path, looking="it is read-only")) == said
 
@@ -170,7 +170,7 @@ def test_what_is_not_a_regular_file_is_not_opened(tmp_path: Path, end: str) -> N
 def test_a_key_and_a_lock_that_are_a_fifo_are_not_waited_for(tmp_path: Path, state: Path) -> None:
     os.mkfifo(tmp_path / "key", 0o600)
     said = complaint(UsageError, lambda: read_key(tmp_path / "key"))
-    assert said == f"The key {tmp_path / 'key'} is not a regular file."
+    assert said == f"The key {tmp_path / 'key'} {IS_NOT_A_REGULAR_FILE}."
     with hold("a"):
         (lock,) = (state / "locks").iterdir()
     lock.unlink()
