@@ -29,90 +29,31 @@ STOP = frozenset(
     )
 )
 # What people say, and the manual's words for it.
-SYNONYMS: Mapping[str, str] = {
-    "abort": "stop cancel",
-    "account": "key",
-    "agents": "sub-agent",
-    "allow": "approve policy",
-    "ban": "deny policy",
-    "block": "deny",
-    "bot": "gateway bridge chat",
-    "bug": "doctor error",
-    "cheap": "budget cost",
-    "computer": "machine",
-    "computers": "machine",
-    "config": "configuration settings",
-    "configure": "configuration settings",
-    "confirm": "approve request",
-    "consent": "approve request",
-    "container": "boundary",
-    "continue": "resume",
-    "conversation": "session",
-    "cost": "budget spend",
-    "crash": "resume kill stopped",
-    "credentials": "key",
-    "delete": "forget remove",
-    "denied": "deny audit explain",
-    "download": "fetch",
-    "edit": "file write-file",
-    "emails": "tag channel",
-    "erase": "forget remove",
-    "exclude": "deny",
-    "failed": "error",
-    "forbid": "deny policy",
-    "function": "tool cognitive_tool",
-    "history": "session log",
-    "images": "--file",
-    "internet": "network local",
-    "isolated": "boundary sandbox",
-    "jail": "boundary sandbox",
-    "kill": "stop",
-    "leaves": "sent network",
-    "limit": "budget quota",
-    "llm": "model",
-    "log": "trace audit",
-    "login": "key models",
-    "mcp": "belt",
-    "money": "budget cost",
-    "offline": "local network",
-    "old": "earlier resume",
-    "openai": "models",
-    "parallel": "at once",
-    "password": "key secret",
-    "permission": "approve approvals policy",
-    "permit": "approve policy",
-    "prevent": "deny policy",
-    "price": "cost budget",
-    "privacy": "secret security",
-    "prohibit": "deny policy",
-    "prompt": "instructions",
-    "protect": "deny policy",
-    "provider": "models",
-    "refuse": "deny",
-    "refused": "deny audit",
-    "reject": "deny",
-    "remember": "memory",
-    "remote": "machine worker",
-    "restart": "resume stopped",
-    "revert": "undo",
-    "rollback": "undo",
-    "restore": "undo",
-    "rule": "policy",
-    "safe": "security boundary",
-    "sandboxed": "boundary confines",
-    "schedule": "remind reminder",
-    "server": "worker",
-    "spend": "cost budget",
-    "stop": "deny budget interrupt",
-    "telegram": "gateway bridge chat",
-    "token": "tokens key",
-    "touching": "deny write-file",
-    "touch": "deny write-file",
-    "undelete": "undo",
-    "unit": "tests",
-    "website": "fetch web",
-    "workflow": "plan flight",
-}
+SYNONYMS: Mapping[str, str] = dict(
+    entry.split(": ")
+    for entry in re.split(
+        r";\s+",
+        """abort: stop cancel; account: key; agents: sub-agent; allow: approve policy; ban: deny policy;
+        block: deny; bot: gateway bridge chat; bug: doctor error; cheap: budget cost; computer: machine;
+        computers: machine; config: configuration settings; configure: configuration settings;
+        confirm: approve request; consent: approve request; container: boundary; continue: resume;
+        conversation: session; cost: budget spend; crash: resume kill stopped; credentials: key;
+        delete: forget remove; denied: deny audit explain; download: fetch; edit: file write-file;
+        emails: tag channel; erase: forget remove; exclude: deny; failed: error; forbid: deny policy;
+        function: tool cognitive_tool; history: session log; images: --file; internet: network local;
+        isolated: boundary sandbox; jail: boundary sandbox; kill: stop; leaves: sent network;
+        limit: budget quota; llm: model; log: trace audit; login: key models; mcp: belt;
+        money: budget cost; offline: local network; old: earlier resume; openai: models; parallel: at once;
+        password: key secret; permission: approve approvals policy; permit: approve policy;
+        prevent: deny policy; price: cost budget; privacy: secret security; prohibit: deny policy;
+        prompt: instructions; protect: deny policy; provider: models; refuse: deny; refused: deny audit;
+        reject: deny; remember: memory; remote: machine worker; restart: resume stopped; restore: undo;
+        revert: undo; rollback: undo; rule: policy; safe: security boundary; sandboxed: boundary confines;
+        schedule: remind reminder; server: worker; spend: cost budget; stop: deny budget interrupt;
+        telegram: gateway bridge chat; token: tokens key; touch: deny write-file;
+        touching: deny write-file; undelete: undo; unit: tests; website: fetch web; workflow: plan flight""",
+    )
+)
 # Phrases of which the single words would mislead.
 PHRASES = {
     r"\b(?:take|put|bring|roll|go|get)s? (?:it |this |that |them )?back\b": "undo",
