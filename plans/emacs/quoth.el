@@ -360,8 +360,7 @@ of it waits."
   "The options of this buffer's choices."
   (append (and quoth-model (list (concat "--model=" quoth-model)))
           (and quoth-session (list (concat "--session=" quoth-session)))
-          (and quoth-rules (list (concat "--policy=" (expand-file-name quoth-rules))))
-          (and quoth-plan '("--plan"))))
+          (and quoth-rules (list (concat "--policy=" (expand-file-name quoth-rules))))))
 
 (defun quoth--put (from to text)
   "Replace what is between the markers FROM and TO with TEXT."
@@ -373,18 +372,23 @@ of it waits."
           (delete-region from to)
           (insert text))))))
 
+(defun quoth--gap (place)
+  "What separates words at the marker PLACE from those before it."
+  (when (buffer-live-p (marker-buffer place))
+    (with-current-buffer (marker-buffer place)
+      (if (memq (char-before place) '(nil ?\n)) "" "\n\n"))))
+
 (defun quoth--stream (words input place)
   "Run quoth with WORDS and INPUT; insert the answer at the marker PLACE.
 The text of the model appears as it comes; of a whole reply the words stay."
-  (let* ((buffer (marker-buffer place)) (begin (copy-marker place)) (said nil) (end nil)
+  (let* ((buffer (marker-buffer place)) (begin (copy-marker place)) (end nil)
          (hear
           (lambda (line)
             (let* ((event (quoth--parsed line)) (data (gethash "data" event)))
               (pcase (gethash "event" event)
                 ("text" (quoth--put (copy-marker place) place data))
-                ("said" (quoth--put begin place (concat (and said "\n\n") data))
-                 (setq said t)
-                 (set-marker begin place))
+                ("said" (quoth--put begin place (concat (quoth--gap begin) data))
+                 (setq begin (copy-marker place)))
                 ("thought" (quoth--put begin place "")) ; what is no word was a call
                 ("call" (message "quoth: %s" (quoth--line data)))
                 ("end" (setq end data)))))))
@@ -461,7 +465,7 @@ With a prefix argument CHOOSE the model and the session first."
     (setq quoth-model (quoth--read-model) quoth-session (quoth--read-session)))
   (pcase-let* ((`(,from . ,to) (quoth--bounds)) (text (buffer-substring-no-properties from to)))
     (when (string-blank-p text) (user-error "There is no text here to send"))
-    (let ((words `("--json" ,@(quoth--choices) "run" "--stream" "-")))
+    (let ((words `("--json" ,@(quoth--choices) "run" "--stream" ,@(and quoth-plan '("--plan")) "-")))
       (unless buffer-read-only
         (goto-char to)
         (deactivate-mark)
@@ -501,7 +505,7 @@ With a prefix argument CHOOSE the model and the session first."
 
 (transient-define-infix quoth--choose-plan ()
   :class 'transient-lisp-variable :variable 'quoth-plan :description "Plan mode"
-  :key "p" :reader (lambda (&rest _) t))
+  :key "p" :always-read t :reader (lambda (&rest _) (not quoth-plan)))
 
 ;;;###autoload (autoload 'quoth-menu "quoth" nil t)
 (transient-define-prefix quoth-menu ()
@@ -564,13 +568,28 @@ Failed steps are errors, those that wait are warnings.")
       (cond ((verify-visited-file-modtime) nil)
             ((buffer-modified-p)
              (message "%s has edits that are not saved; the flight has changed the file" (buffer-name)))
-            (t (let ((at (point)) (line (buffer-substring (line-beginning-position) (line-end-position))))
+            (t (let ((place (quoth--entry-place)))
                  (revert-buffer t t t)
-                 (goto-char (min at (point-max)))
-                 (unless (equal line (buffer-substring (line-beginning-position) (line-end-position)))
-                   (let ((place (save-excursion (goto-char (point-min)) (search-forward line nil t))))
-                     (when (and place (not (string-blank-p line)))
-                       (goto-char place))))))))))
+                 (when place (quoth--goto-entry-place place))))))))
+
+(defun quoth--entry-place ()
+  "The place of point in this plan: title of the entry, and the text of the line."
+  (unless (org-before-first-heading-p)
+    (list (org-get-heading t t t t) (org-at-heading-p)
+          (buffer-substring-no-properties (line-beginning-position) (line-end-position)))))
+
+(defun quoth--goto-entry-place (place)
+  "Go to PLACE, a value of `quoth--entry-place'."
+  (pcase-let ((`(,title ,heading ,line) place) (found nil))
+    (save-excursion
+      (goto-char (point-min))
+      (while (and (not found) (re-search-forward org-heading-regexp nil t))
+        (when (equal title (org-get-heading t t t t))
+          (setq found (line-beginning-position))
+          (unless heading
+            (let ((end (save-excursion (outline-next-heading) (point))))
+              (when (search-forward line end t) (setq found (line-beginning-position))))))))
+    (when found (goto-char found))))
 
 (defun quoth--fly-finish (&rest _)
   "Show the plan as the flight left it, and count what waits."

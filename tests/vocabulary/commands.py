@@ -134,7 +134,8 @@ def callable_command(folder: Path) -> Iterator[list[str]]:
             code = Forked(**asked, streams=streams, leads=False).wait(120)
             for stream in streams:
                 os.close(stream)
-            client.sendall(str(code).encode())
+            with contextlib.suppress(BrokenPipeError):  # who asked has ended
+                client.sendall(str(code).encode())
 
     def listen() -> None:
         with contextlib.suppress(OSError):  # the block has ended
