@@ -161,7 +161,7 @@ def _workspace(options: Options) -> Finding:
     """The workspace, and the reason for choosing it."""
     project = options.project
     if project.above is not None:
-        detail = f"{project.root}, a subfolder of the project {project.above} that has sessions of its own"
+        detail = f"{project.root}, a subfolder of the project {project.above} with its own sessions"
         cure = "to move them to the project: quoth sessions --adopt"
         return Finding("workspace", "wrong" if project.passes_rules_over else "note", detail, cure)
     why = {GIVEN: "it is given", HERE: "the current folder"}.get(project.why, f"it has a {project.why}")

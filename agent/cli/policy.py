@@ -251,7 +251,7 @@ def trust(options: TrustOptions) -> int:
     elif options.yes:
         print_line("\n".join([*ends, *(line for one in found for line in one.lines("is trusted"))]))
     else:
-        print_line("\n".join([*ends, *(f"{one.name} is trusted as it is now." for one in found)]))
+        print_line("\n".join([*ends, *(f"{one.name} is trusted in its present form." for one in found)]))
     return DONE
 
 
@@ -268,7 +268,7 @@ class _Trustable:
     more: str = ""
 
     def lines(self, state: str) -> list[str]:
-        head = f"{self.name} {state} as it is now{self.more}, SHA-256 {self.digest}:"
+        head = f"{self.name} {state} in its present form{self.more}, SHA-256 {self.digest}:"
         return [head, *(f"  {line}" for line in self.contents)]
 
 

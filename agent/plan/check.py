@@ -314,7 +314,7 @@ def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[PlanFault]:
             continue
         if var.ref not in known:
             hint = did_you_mean(var.ref, known) or f' For a text, write "{var.ref}".'
-            what = f"There is nothing named {var.ref}.{hint}"
+            what = f"There is no block, table or step named {var.ref}.{hint}"
             if var.ref in plan.by_id:
                 what = f"{var.ref} is a group of steps, which has no result. Name a step or a block."
             yield PlanFault(place, what)
@@ -332,7 +332,7 @@ def _refs(plan: Plan, part: Part | None, form: Form) -> Iterator[PlanFault]:
             before = source.id in plan.earlier(part)
         if not before:
             yield PlanFault(
-                place, f"{var.ref} is not known here: it comes later, or nothing says that it comes before."
+                place, f"{var.ref} is not known here: its step runs later, or this step does not wait for it."
             )
 
 

@@ -14,7 +14,7 @@ from sentences import (
     IS_NOT_A_FOLDER,
     IS_NOT_TRUSTED,
     IS_NOT_TRUSTED_SO,
-    IS_TRUSTED_AS_IT_IS,
+    IS_TRUSTED_IN_ITS,
     IT_ONLY_READS,
     IT_WRITES_FILES,
     ITS_TRUST_WAS_REMOVED,
@@ -202,7 +202,7 @@ def test_a_workspaces_policy_counts_once_it_is_trusted(here: Path) -> None:
     digest = digest_of(own.read_bytes())
     assert quoth("trust", "--yes", cwd=here) == Said(
         0,
-        f".quoth/policy.hy {IS_TRUSTED_AS_IT_IS}, SHA-256 {digest}:\n"
+        f".quoth/policy.hy {IS_TRUSTED_IN_ITS}, SHA-256 {digest}:\n"
         "  (deny (list-files))\n"
         "  (allow (write-file))  (ignored, because a workspace may only tighten the rules)\n",
         "",
@@ -255,7 +255,7 @@ def test_the_settings_of_a_workspace_are_trusted_with_its_policy(here: Path) -> 
     settings = '(model "local")\n\n(budget :steps 3)\n'
     files(here, {".quoth/policy.hy": "(deny (echo))", ".quoth/config.hy": settings})
     assert quoth("trust", "--yes", cwd=here).out.split("SHA-256")[1:] == [
-        f" {digest_of(b'(deny (echo))')}:\n  (deny (echo))\n.quoth/config.hy {IS_TRUSTED_AS_IT_IS}, ",
+        f" {digest_of(b'(deny (echo))')}:\n  (deny (echo))\n.quoth/config.hy {IS_TRUSTED_IN_ITS}, ",
         f' {digest_of(settings.encode())}:\n  (model "local")\n  (budget :steps 3)\n',
     ]
     (here / ".quoth/policy.hy").unlink()

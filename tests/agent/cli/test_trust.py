@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sentences import (
     IS_NOT_TRUSTED_SO,
-    IS_TRUSTED_AS_IT_IS,
+    IS_TRUSTED_IN_ITS,
     READ_IT_THEN_RUN,
     SAY_SO_WITH_YES,
     WAS_TRUSTED_AND_IS_GONE,
@@ -54,10 +54,10 @@ def test_the_repl_tells_of_all_that_is_not_trusted_in_one_line(here: Path) -> No
 def test_trust_shows_what_it_would_trust_and_asks_first(here: Path) -> None:
     for answer, code, end in (
         ("n", 1, "Nothing was trusted."),
-        ("y", 0, f"AGENTS.md {IS_TRUSTED_AS_IT_IS}."),
+        ("y", 0, f"AGENTS.md {IS_TRUSTED_IN_ITS}."),
     ):
         with Terminal("trust", cwd=here) as terminal:
-            terminal.see("AGENTS.md would be trusted as it is now, and shown to models, SHA-256 ")
+            terminal.see("AGENTS.md would be trusted in its present form, and shown to models, SHA-256 ")
             terminal.see("  Use tabs.\\u202e")
             terminal.see("[y/N]")
             terminal.type(f"{answer}\r")

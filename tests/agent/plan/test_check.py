@@ -505,11 +505,11 @@ MISTAKES = {
     ),
     "a variable of nothing there": (
         block("x", head="hy :var x=rows"),
-        '2:21: There is nothing named rows. For a text, write "rows".',
+        '2:21: There is no block, table or step named rows. For a text, write "rows".',
     ),
     "a variable of what comes later": (
         block("x", head="hy :var x=late") + "* PLAN b\n#+NAME: late\n#+begin_src hy\n1\n#+end_src\n",
-        f"2:21: late {IS_NOT_KNOWN_HERE}: it comes later, or nothing says that it comes before.",
+        f"2:21: late {IS_NOT_KNOWN_HERE}: its step runs later, or this step does not wait for it.",
     ),
     "a variable without a value": (
         block("x", head="hy :var x"),

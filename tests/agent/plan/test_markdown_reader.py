@@ -99,7 +99,7 @@ def test_places_are_those_of_the_markdown_file() -> None:
     assert [f"{f.place.line}:{f.place.column}: {f.message}" for f in check(plan, load_tools([]))] == [
         f"2:9: {THERE_IS_NO_PHASE} Biuld. Did you mean Build?",
         f"3:10: {RETRY_IS_A_WHOLE_NUMBER} 10, not no.",
-        '5:14: There is nothing named nope. For a text, write "nope".',
+        '5:14: There is no block, table or step named nope. For a text, write "nope".',
         f"6:4: {THERE_IS_NO_TOOL_OR} ecko. Did you mean echo?",
         "9:1: This block has no ``` at its end.",
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from commands import quoth
-from sentences import HAS_CHANGED_SINCE_IT_WAS, IS_TRUSTED_AS_IT_IS, ITS_TRUST_WAS_REMOVED, READ_IT_THEN_RUN
+from sentences import HAS_CHANGED_SINCE_IT_WAS, IS_TRUSTED_IN_ITS, ITS_TRUST_WAS_REMOVED, READ_IT_THEN_RUN
 from words import agent, files, scripted, story, table_of
 
 from quoth import Agent, ModelOptions, cognitive_tools
@@ -146,7 +146,7 @@ def test_what_a_project_says_to_agents_is_shown_once_a_person_trusts_it(home: Pa
     assert not any("Use tabs" in line for line in here(story(home, "Well.").requests[0]))
     said = quoth("trust", "--yes", cwd=home).out.splitlines()[0]
     about, _, digest = said.rpartition(" ")
-    assert about == f"AGENTS.md {IS_TRUSTED_AS_IT_IS}, and shown to models, SHA-256"
+    assert about == f"AGENTS.md {IS_TRUSTED_IN_ITS}, and shown to models, SHA-256"
     assert here(story(home, "Well.").requests[0])[-3:] == [
         f"AGENTS.md (sha256 {digest[:12]}), which the people of this project have written:",
         "| Use tabs.",
