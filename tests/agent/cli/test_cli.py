@@ -173,7 +173,7 @@ def test_run_takes_its_task_from_words_or_stdin(here: Path) -> None:
 def test_a_run_in_json_is_one_object_with_the_promised_keys(here: Path) -> None:
     said = quoth("run", "Say hi.", "--model", "scripted:replies.txt", "--json", "--session", "s7", cwd=here)
     run = json.loads(said.out)
-    assert list(run) == ["session", "status", "reply", "calls", "usage"]
+    assert list(run) == ["session", "status", "reason", "reply", "calls", "usage"]
     assert (run["session"], run["status"], run["reply"]) == ("s7", "done", "It said hi.")
     (call,) = run["calls"]
     assert (call["form"], call["status"], call["value"]) == ('(echo :text "hi")', "ok", "hi")
@@ -308,7 +308,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["runn"], f"{THERE_IS_NO_COMMAND} runn. Did you mean run?"),
     (
         ["xyz"],
-        "There is no command xyz. The commands are run, chat, fly, resume, models, call, eval, read, "
+        "There is no command xyz. The commands are run, chat, fly, acp, resume, models, call, eval, read, "
         "tools, belt, policy, trust, audit, pending, approve, deny, answer, sessions, log, diff, "
         "undo, stats, gc, rm, replay, lift, fork, export, import, memory, knowledge, remind, worker, "
         "catalog, help, doctor, new, completion.",
