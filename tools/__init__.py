@@ -1,4 +1,4 @@
-"""What can be done, and the one door to it. Knows nothing of models (neuro) or loops (agent)."""
+"""The tools, and the one door to them. It imports nothing of models (neuro) or loops (agent)."""
 
 if __name__ != "quoth.tools":  # else there would be two tables of tools
     raise ImportError(f"{__name__} is a part of quoth: write quoth.tools in place of tools.")

@@ -452,7 +452,7 @@ def require_begun(inside: contextvars.Context) -> None:
 
 
 def use_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Have the calls of a body, in a thread of its own, run in this event loop."""
+    """Run the calls of a body that has its own thread in this event loop."""
     _loop.set(loop)
 
 
@@ -466,7 +466,7 @@ class CallFailed(ToolError):
 
 class NestedCall(Awaitable[Any]):
     """A call of another tool: ``await`` it in an async body, and ``wait()`` for it in any other. Both return
-    the value of the call, and raise CallFailed where it is not ok."""
+    the value of the call, and raise CallFailed if it is not ok."""
 
     def __init__(self, form: CallForm, dispatch: Callable[[CallForm], Awaitable[ToolResult]]) -> None:
         self.form, self._dispatch, self.begun = form, dispatch, False

@@ -78,7 +78,7 @@ class Reservation:
     left: str = ""
 
     def commit(self) -> None:
-        """Count the call for good."""
+        """Count the call permanently."""
 
     def release(self) -> None:
         """Free the slot without counting the call."""

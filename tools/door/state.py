@@ -65,7 +65,7 @@ class CallState:
     reservation: Reservation = field(default_factory=Reservation)
     questions: list[str] = field(default_factory=list)
     said: list[str] = field(default_factory=list)  # by the body
-    notes: list[str] = field(default_factory=list)  # by the host, for the model only
+    notes: list[str] = field(default_factory=list)  # by the host, only for the model
     files: dict[str, bytes | None] = field(default_factory=dict)  # written files, with their old content
     verdicts: dict[Voice, Decided] = field(default_factory=dict)
     permitted: set[str] = field(default_factory=set)  # permissions that a person has granted to the body
@@ -78,7 +78,7 @@ class CallState:
     bound: dict[str, str] = field(default_factory=dict)  # digests that its approval requires, by path
     ended: Outcome | None = None  # by a question of its body, even if the body hides that
     request: str = ""  # the id of the first request that it, or a call it has made, waits for
-    waits: bool = False  # its body has ended at a question of its own
+    waits: bool = False  # its body has ended at its own question
     clock: PausableClock = field(default_factory=PausableClock)  # stopped by questions about inner calls
     made: Counter[str] = field(default_factory=Counter)  # inner calls of the body, by digest
     broken: str = ""  # why the record of an inner call failed: then this call ends, too

@@ -372,8 +372,8 @@ class Transcript:
         return count
 
     def mark_imported(self, session: str, count: int) -> None:
-        """Record that the first ``count`` events of a session were written elsewhere: what they say of
-        files, rules and servers was not said by this machine's user."""
+        """Record that the first ``count`` events of a session were written elsewhere: their files, rules
+        and servers were not chosen by this machine's user."""
         sql = "INSERT OR REPLACE INTO imported (session, events) VALUES (?, ?)"
         self._store().execute(sql, (session, count))
 

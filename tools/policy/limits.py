@@ -1,4 +1,4 @@
-"""The default policy, by declared effects alone; and limits: cooldowns, daily limits and quotas, counted in
+"""The default policy, by declared effects only; and limits: cooldowns, daily limits and quotas, counted in
 the store and so across restarts. Windows and sentences are the same for uses that are counted in Redis
 (tools/shared/limits.py).
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Statement, Store
 
 
-# The default policy, which judges a call by its tool's declared effects alone.
+# The default policy, which judges a call by its tool's declared effects only.
 
 
 READING = frozenset({"reads"})

@@ -1,7 +1,4 @@
-"""What an annotation consists of: other names of types, notes, unions, and the type of a path.
-
-Knows typing alone; must not know parameters or JSON Schemas.
-"""
+"""The parts of an annotation: aliases of types, notes, unions, and the type of a path."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ UNIONS = (typing.Union, types.UnionType)
 
 class WorkspacePath(str):
     """The type of a parameter that names a file or folder: ``path`` in Hy, ``list[WorkspacePath]`` for many.
-    The door replaces it by the canonical real path, relative to the workspace if it is inside; ``written``
+    The door replaces it with the canonical real path, relative to the workspace if it is inside; ``written``
     keeps the original text."""
 
     written: str
@@ -39,12 +36,12 @@ class WorkspacePath(str):
 
 
 class Mark(str):
-    """A note in an annotation by which a parameter is more than its type says (parameters.py)."""
+    """A note in an annotation that declares more about a parameter than its type (parameters.py)."""
 
 
 def unnamed(hint: Any) -> Any:
-    """The type without names and words for it: of a NewType what it is made of, of one that is Annotated with
-    texts alone that type; an object is any value."""
+    """The type without names and texts: for a NewType its base type, for a type Annotated only with texts
+    that type; ``object`` is any value."""
     while (inner := unwrapped(hint)) is not hint:
         if any(
             isinstance(note, Mark) or not isinstance(note, str) for note in getattr(hint, "__metadata__", ())
@@ -55,7 +52,7 @@ def unnamed(hint: Any) -> Any:
 
 
 def unwrapped(hint: Any) -> Any:
-    """What a type is another name for, or is annotated; any other type itself."""
+    """The type behind an alias or annotation; any other type itself."""
     if isinstance(hint, typing.NewType):
         return hint.__supertype__
     if type(hint).__name__ == "TypeAliasType":

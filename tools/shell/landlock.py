@@ -41,7 +41,7 @@ NAMESPACES = 0x7E020080  # CLONE_NEW…
 TYPED = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put words into a terminal's input
 SET_ID = 0o6000  # such a file runs as its owner for any user outside
 
-# Names with their numbers on x86_64 and on aarch64; -1 where there is none.
+# Names with their numbers on x86_64 and on aarch64; -1 for a missing call.
 CALLS = {"socket": (41, 198), "clone": (56, 220), "ioctl": (16, 29)}
 UNREADABLE = {"clone3": (435, 435), "openat2": (437, 437)}  # flags in memory; the older call is used then
 MODES = {  # and which argument is the mode of a file

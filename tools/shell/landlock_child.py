@@ -13,7 +13,7 @@ from typing import Any
 
 PR_SET_PDEATHSIG, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 22, 38
 PR_CAPBSET_DROP, PR_SET_SECUREBITS, PR_CAP_AMBIENT, CLEAR_ALL = 24, 28, 47, 4
-NO_ROOT = 0x2F  # root is a user like any other, for good
+NO_ROOT = 0x2F  # root has no special rights, permanently
 CAPABILITY_VERSION = 0x20080522
 EXTRA = ("ptrace", "chroot", "clock_settime", "settimeofday", "adjtimex", "clock_adjtime")
 

@@ -227,7 +227,7 @@ class Running:
         ending = asyncio.gather(self.process.communicate(), return_exceptions=True)  # and all with its pipes
         cancelled = await _settled(ending, MOMENT)
         if self.process.returncode is None or not ending.done():
-            for number in range(3):  # the process alone is waited for now
+            for number in range(3):  # now only the process is awaited
                 if (pipe := transport.get_pipe_transport(number)) is not None:
                     pipe.close()
             cancelled |= await _settled(asyncio.ensure_future(self.process.wait()))

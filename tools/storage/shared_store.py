@@ -1,7 +1,6 @@
 """One open store for all agents of a process that work in the same workspace.
 
-A connection takes 200 to 450 KB, and what one of them has written the others need not read again. It knows
-stores and their files; it must not know who uses them.
+A connection takes 200 to 450 KB, and data that one agent has written need not be read again by the others.
 """
 
 from __future__ import annotations
