@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sentences import (
+    A_TEXT_IS_WRITTEN_IN,
     CANNOT_BE_USED_IN_A,
     DOES_NOT_CLOSE_THE,
     DOES_NOT_FIT_HERE,
@@ -418,8 +419,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "an unknown variable",
         "(len total)",
-        "The program uses total, which is not defined. Set it first; a text is written in quotes:"
-        ' (len "total").',
+        f'The program uses total, which is not defined. Set it first; {A_TEXT_IS_WRITTEN_IN}: (len "total").',
         '(len "total")',
     ),
     Mistake(

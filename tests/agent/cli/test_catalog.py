@@ -13,8 +13,11 @@ from sentences import (
     AND_THE_KEY_HERE_IS,
     CANNOT_BE_USED,
     CREATED_THE_KEY,
+    IN_REDIS_WAS_REFUSED,
     IT_IS_SIGNED_WITH_THE,
+    IT_REFUSES_THE_CONNECTION,
     NO_SERVER_ANSWERS_THERE,
+    THE_CATALOG_V,
     THE_REDIS_AT,
     THERE_IS_NO_FILE,
     THERE_IS_NO_KEY_AT,
@@ -146,7 +149,7 @@ def test_whoever_has_another_key_is_not_believed(shop: Shop) -> None:
     refused = shop.catalog("show", "--key", "other.key")
     assert refused.code == 1
     assert re.fullmatch(
-        rf"quoth: The catalog v1 of {shop.prefix} in Redis was refused: {IT_IS_SIGNED_WITH_THE}"
+        rf"quoth: {THE_CATALOG_V}1 of {shop.prefix} {IN_REDIS_WAS_REFUSED}: {IT_IS_SIGNED_WITH_THE}"
         rf" [0-9a-f]{{8}}, {AND_THE_KEY_HERE_IS} [0-9a-f]{{8}}\.\n",
         refused.err,
     )
@@ -195,5 +198,5 @@ def test_no_password_is_printed(tmp_path: Path) -> None:
         said = quoth("catalog", "show", cwd=tmp_path, env=env)
     assert (said.code, said.err) == (
         1,
-        f"quoth: {THE_REDIS_AT} {url} {CANNOT_BE_USED}: it refuses the connection.\n",
+        f"quoth: {THE_REDIS_AT} {url} {CANNOT_BE_USED}: {IT_REFUSES_THE_CONNECTION}.\n",
     )

@@ -13,7 +13,9 @@ from sentences import (
     A_NUL_CHARACTER,
     CANNOT_BE_OPENED,
     CHARACTERS_THIS_WOULD_MAKE_IT,
+    IS_LIMITED_TO,
     IS_LONGER_THAN,
+    MUST_BE_1_TO,
     NO_SERVER_ANSWERS_THERE,
     NOTHING_WAS_CHANGED,
     PRINTABLE_CHARACTERS_WITHOUT_A_SPACE,
@@ -244,7 +246,7 @@ def test_what_was_typed_is_not_lost_when_it_cannot_be_kept(here: Path) -> None:
     done(here, "edit", "preferences", "--limit", "30")
     said = refused(here, "edit", "preferences", env={"EDITOR": "sed -i 's/$/ and much else/'"})
     path = re.fullmatch(
-        r"preferences is limited to 30 characters; this would make it 36: 6 characters too many\. Nothing"
+        rf"preferences {IS_LIMITED_TO} 30 characters; this would make it 36: 6 characters too many\. Nothing"
         r" was changed\. Your text is kept in (\S+)\.",
         said,
     )
@@ -290,7 +292,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no text": (["edit", "fresh", "--new", "--text", " "], "The text is empty; no block was created."),
     "no label": (
         ["edit", " ", "--new", "--text", "x"],
-        f"A label must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
+        f"A label {MUST_BE_1_TO} 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
     ),
     "unknown permission": (
         ["edit", "notes", "--permission", "humen"],
@@ -306,12 +308,12 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "limit passed": (
         ["edit", "notes", "--text", "x" * 51],
-        f"notes is limited to 50 {CHARACTERS_THIS_WOULD_MAKE_IT} 51: 1 character too many."
+        f"notes {IS_LIMITED_TO} 50 {CHARACTERS_THIS_WOULD_MAKE_IT} 51: 1 character too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
     "limit below the text": (
         ["edit", "notes", "--limit", "5"],
-        f"notes is limited to 5 {CHARACTERS_THIS_WOULD_MAKE_IT} 7: 2 characters too many."
+        f"notes {IS_LIMITED_TO} 5 {CHARACTERS_THIS_WOULD_MAKE_IT} 7: 2 characters too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
     "limit that is none": (
@@ -339,7 +341,10 @@ WRONG: dict[str, tuple[list[str], str]] = {
         ["search", "x", "--scope", "me"],
         "Unknown search scope me; use agent, shared or all.",
     ),
-    "too many hits": (["search", "x", "--limit", "101"], "The limit of a search must be 1 to 100, not 101."),
+    "too many hits": (
+        ["search", "x", "--limit", "101"],
+        f"The limit of a search {MUST_BE_1_TO} 100, not 101.",
+    ),
     "date that is none": (
         ["search", "x", "--since", "yesterday"],
         "--since is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'yesterday'.",
@@ -567,7 +572,7 @@ def test_what_no_store_can_hold_is_not_taken_in(here: Path) -> None:
 @pytest.mark.parametrize("name", ["a\udcff", "a\nb", " "])
 def test_a_name_that_is_none_is_refused(here: Path, option: str, who: str, name: str) -> None:
     for words in (["list"], ["edit", "notes", "--text", "x"], ["forget", "notes", "--yes"]):
-        said = f"The name of {who} must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} {name!a}."
+        said = f"The name of {who} {MUST_BE_1_TO} 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} {name!a}."
         if option == "--user" and "\udcff" in name:
             said = f"Argument --user: UTF-8 text is needed, not {name!a}. See: quoth memory {words[0]} --help"
         assert refused(here, *words, option, name) == said

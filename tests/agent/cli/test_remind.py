@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from sentences import (
+    IS_NOT_A_TIME_SUCH_AS,
     IS_OUTSIDE_THE_WORKSPACE,
     THERE_IS_NO_CHANNEL,
     THERE_IS_NO_FILE,
@@ -103,7 +104,7 @@ MISTAKES: list[tuple[list[str], str | bytes, int, str]] = [
         [],
         "* TODO a\nSCHEDULED: <soon>\n",
         1,
-        f"memory.org:1: '<soon>' is not a time, such as SCHEDULED: <2030-12-01 Sun 09:00>. "
+        f"memory.org:1: '<soon>' {IS_NOT_A_TIME_SUCH_AS} SCHEDULED: <2030-12-01 Sun 09:00>. "
         f"{THIS_HEADLINE_WAS_SKIPPED}.",
     ),
 ]

@@ -16,6 +16,7 @@ from sentences import (
     CHARACTERS_THIS_WOULD_MAKE_IT,
     DID_YOU_MEAN,
     DOES_NOT_CONTAIN_THE_TEXT,
+    IS_LIMITED_TO,
     IS_NOT_THERE_ANY_MORE,
     IT_IS_CALLED_AS,
     ITS_GUARD_WAS_NOT_ASKED,
@@ -401,12 +402,12 @@ REFUSED: dict[str, tuple[str, str]] = {
     ),
     f'(block :operation "append" :label "human" :content "{"x" * 5000}")': (
         "error",
-        f"human is limited to 5,000 {CHARACTERS_THIS_WOULD_MAKE_IT} 5,011: 11 characters too many."
+        f"human {IS_LIMITED_TO} 5,000 {CHARACTERS_THIS_WOULD_MAKE_IT} 5,011: 11 characters too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
     f'(block :operation "append" :label "new" :content "{"x" * 5003}")': (
         "error",
-        f"new is limited to 5,000 {CHARACTERS_THIS_WOULD_MAKE_IT} 5,003: 3 characters too many."
+        f"new {IS_LIMITED_TO} 5,000 {CHARACTERS_THIS_WOULD_MAKE_IT} 5,003: 3 characters too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
     '(recall :operation "delete" :label "diary")': (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import THIS_HEADLINE_WAS_SKIPPED
+from sentences import IS_NOT_A_TIME_SUCH_AS, THIS_HEADLINE_WAS_SKIPPED
 from words import Gateway, Later, Story, agent, files, lines, shipped, story
 
 from quoth.tools.policy.files import read_layer
@@ -169,7 +169,7 @@ def test_what_is_broken_in_the_file_is_said_and_the_rest_listed(here: Gateway, t
     result = here.pass_through(LIST)
     assert [one["title"] for one in result.value["tasks"]] == ["b"]
     assert result.message == (
-        f"memory.org:1: '<soon>' is not a time, such as SCHEDULED: <2030-12-01 Sun 09:00>. "
+        f"memory.org:1: '<soon>' {IS_NOT_A_TIME_SUCH_AS} SCHEDULED: <2030-12-01 Sun 09:00>. "
         f"{THIS_HEADLINE_WAS_SKIPPED}."
     )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sentences import MUST_BE_1_TO
 from words import Later, Spy, complaint, files, gateway, load, shipped, tool
 
 from quoth import Block, SearchHit, SearchOptions, Services, Source, ToolContext, Workspace
@@ -484,7 +485,7 @@ def test_a_permission_asked_for_is_no_time_of_the_body() -> None:
         ),
         (
             lambda ctx: ctx.search("x", options=SearchOptions(0)),
-            "The limit of a search must be 1 to 100, not 0.",
+            f"The limit of a search {MUST_BE_1_TO} 100, not 0.",
         ),
         (
             lambda ctx: ctx.search("x", options=SearchOptions(domain="web")),  # type: ignore[arg-type]

@@ -15,6 +15,7 @@ from sentences import (
     A_PASSWORD_ON_THE_COMMAND,
     CANNOT_BE_READ,
     CANNOT_BE_USED,
+    IT_REFUSES_THE_CONNECTION,
     NO_SERVER_ANSWERS_THERE,
     THE_CONNECTION_WAS_LOST,
     THE_REDIS_AT,
@@ -108,7 +109,7 @@ SAID = {
         "SET": "-MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist."
     },
     "ERR it says something new": {"SET": "-ERR it says something new."},
-    "it refuses the connection": {"SET": "-ERR it says something new of hush-hush"},
+    f"{IT_REFUSES_THE_CONNECTION}": {"SET": "-ERR it says something new of hush-hush"},
 }
 
 

@@ -11,7 +11,15 @@ import msgpack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sentences import AND_THE_KEY_HERE_IS, IS_GIVEN_TWICE, IT_HAS_MORE_THAN, IT_IS_SIGNED_WITH_THE
+from sentences import (
+    AND_THE_KEY_HERE_IS,
+    IN_REDIS_WAS_REFUSED,
+    IS_GIVEN_TWICE,
+    IT_HAS_MORE_THAN,
+    IT_IS_SIGNED_WITH_THE,
+    THE_CATALOG_V,
+    THE_MAXIMUM_IS,
+)
 from words import tool
 
 from quoth.tools.catalog import build_catalog_payload, payload, schema_hash
@@ -19,7 +27,7 @@ from quoth.tools.catalog.payload import KIND, MAX_BLOB, CatalogError, Key, seal,
 from quoth.tools.registry.table import ToolTable
 
 OURS, THEIRS = Key(b"o" * 32), Key(b"t" * 32)
-REFUSED = "The catalog v7 of sg in Redis was refused: "
+REFUSED = f"{THE_CATALOG_V}7 of sg {IN_REDIS_WAS_REFUSED}: "
 
 
 def a_table() -> ToolTable:
@@ -194,4 +202,4 @@ def test_no_catalogue_over_16_mb_is_published(monkeypatch: pytest.MonkeyPatch) -
         seal(build_catalog_payload(a_table()), OURS, "sg", 7)
     said = str(refused.value)
     assert said.startswith("The catalog of 2 tools cannot be published: it has ")
-    assert said.endswith(" bytes; the maximum is 100.")
+    assert said.endswith(f" bytes; {THE_MAXIMUM_IS} 100.")

@@ -14,7 +14,14 @@ import pytest
 import pytest_asyncio
 from examples import many
 from hypothesis import settings
-from sentences import CANNOT_BE_USED, IT_IS_SIGNED_WITH_THE, THE_REDIS_AT, THERE_IS_NO_KEY_AT
+from sentences import (
+    CANNOT_BE_USED,
+    IN_REDIS_WAS_REFUSED,
+    IT_IS_SIGNED_WITH_THE,
+    THE_CATALOG_V,
+    THE_REDIS_AT,
+    THERE_IS_NO_KEY_AT,
+)
 from servers import own_redis
 from words import tool
 
@@ -185,7 +192,7 @@ async def test_a_pointer_that_is_no_number(catalog: Catalog, named: bytes) -> No
 async def test_a_blob_of_17_mb_is_not_even_read_whole(catalog: Catalog) -> None:
     await catalog.redis.set(catalog.at("current"), 1)
     await catalog.redis.setrange(catalog.at("v1"), 17 * 1024 * 1024, b"x")
-    said = f"The catalog v1 of {catalog.prefix} in Redis was refused: it has more than 16,777,216 bytes."
+    said = f"{THE_CATALOG_V}1 of {catalog.prefix} {IN_REDIS_WAS_REFUSED}: it has more than 16,777,216 bytes."
     assert await refused(catalog.load()) == said
     assert MAX_BLOB == 16_777_216
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from org_lines import LINES
 from processes import ended_well, in_a_process
-from sentences import IS_OUTSIDE_THE_WORKSPACE, NOTHING_IS_CHANGED_IN_THIS, THIS_IS_NOT_UTF_8
+from sentences import IS_OUTSIDE_THE_WORKSPACE, NOTHING_IS_CHANGED_IN_THIS, THE_MAXIMUM_IS, THIS_IS_NOT_UTF_8
 from shelf import ANN, BEN, Shelf
 from words import complaint
 
@@ -122,7 +122,7 @@ def test_a_title_never_leads_out_of_the_folder(shelf: Shelf, title: str) -> None
     ("text", "said"),
     [
         (" \n", "The text of the claim is empty. Give the text to keep."),
-        ("x" * 20_001, "The claim has 20,001 characters; the maximum is 20,000."),
+        ("x" * 20_001, f"The claim has 20,001 characters; {THE_MAXIMUM_IS} 20,000."),
     ],
 )
 def test_what_cannot_be_filed(shelf: Shelf, text: str, said: str) -> None:

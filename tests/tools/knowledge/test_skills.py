@@ -14,6 +14,7 @@ from sentences import (
     IS_NOT_UTF_8_TEXT,
     ITS_TRUST_WAS_REMOVED,
     READ_IT_THEN_RUN,
+    THE_MAXIMUM_IS,
 )
 from words import complaint, files, shipped, story
 
@@ -85,7 +86,7 @@ FAULTS = {
         HEAD.format("x", "x" * 1025),
         "{}/SKILL.md has a description of more than 1,024 characters.",
     ),
-    "a large guide": (LARGE, "{}/SKILL.md is too large: the maximum is 100,000 bytes."),
+    "a large guide": (LARGE, f"{{}}/SKILL.md is too large: {THE_MAXIMUM_IS} 100,000 bytes."),
     "no text": (b"\xff", f"{{}}/SKILL.md {IS_NOT_UTF_8_TEXT}."),
 }
 
@@ -114,7 +115,7 @@ def test_a_skill_has_so_many_files_and_no_more(home: Path, monkeypatch: pytest.M
         with monkeypatch.context() as patch:
             patch.setattr(skills, bound, most)
             (fault,) = load_skills(home).faults
-            assert fault.startswith("The skill .quoth/skills/notes is too large: the maximum is ")
+            assert fault.startswith(f"The skill .quoth/skills/notes is too large: {THE_MAXIMUM_IS} ")
 
 
 def test_links_of_a_workspace_lead_nowhere(home: Path, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from memory import Make, contents, done, in_a_call, said
 from sentences import (
     A_NUL_CHARACTER,
     DOES_NOT_CONTAIN_THE_TEXT,
+    IS_LIMITED_TO,
+    MUST_BE_1_TO,
     NOTHING_WAS_CHANGED,
     ONLY_A_PERSON_CAN,
     PRINTABLE_CHARACTERS_WITHOUT_A_SPACE,
@@ -53,11 +55,11 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "label": (
         lambda m: m.create_block(" plan\n"),
-        rf"A label must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' plan\n'.",
+        rf"A label {MUST_BE_1_TO} 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' plan\n'.",
     ),
     "label to copy to": (
         lambda m: m.move_block("archive", "working", to="x" * 101),
-        f"A label must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} '" + "x" * 40 + "'.",
+        f"A label {MUST_BE_1_TO} 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} '" + "x" * 40 + "'.",
     ),
     "kind": (
         lambda m: m.create_block("new", kind="cold"),
@@ -69,7 +71,7 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "limit": (
         lambda m: m.create_block("new", limit=-1),
-        "The limit of a block must be 1 to 10,000,000 characters, not -1.",
+        f"The limit of a block {MUST_BE_1_TO} 10,000,000 characters, not -1.",
     ),
     "NUL": (
         lambda m: m.append_to_block("plan", "a\0"),
@@ -93,22 +95,22 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "limit passed": (
         lambda m: m.append_to_block("small", "1234567"),
-        "small is limited to 10 characters; this would make it 11: 1 character too many. Nothing was"
+        f"small {IS_LIMITED_TO} 10 characters; this would make it 11: 1 character too many. Nothing was"
         " changed.",
     ),
     "limit passed by a new block": (
         lambda m: m.create_block("new", "x" * 5020, kind="core"),
-        "new is limited to 5,000 characters; this would make it 5,020: 20 characters too many. Nothing"
+        f"new {IS_LIMITED_TO} 5,000 characters; this would make it 5,020: 20 characters too many. Nothing"
         " was changed.",
     ),
     "limit passed by a copy": (
         lambda m: m.move_block("archive", "working", to="small"),
-        "small is limited to 10 characters; this would make it 15: 5 characters too many. Nothing was"
+        f"small {IS_LIMITED_TO} 10 characters; this would make it 15: 5 characters too many. Nothing was"
         " changed.",
     ),
     "limit passed by loading": (
         lambda m: m.swap_blocks("plan", "tasks"),
-        "tasks is limited to 5,000 characters; this would make it 6,000: 1,000 characters too many."
+        f"tasks {IS_LIMITED_TO} 5,000 characters; this would make it 6,000: 1,000 characters too many."
         f" {NOTHING_WAS_CHANGED}.",
     ),
     "archival already": (lambda m: m.move_block("archive", "archival"), "archive is archival already."),
@@ -143,7 +145,7 @@ FAILURES: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "share with nobody": (
         lambda m: m.share_block("plan", " "),
-        f"The name of an agent must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
+        f"The name of an agent {MUST_BE_1_TO} 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' '.",
     ),
     "unshare what is not shared": (lambda m: m.unshare_block("plan", "b"), "plan is not shared with b."),
     "forget as a program": (

@@ -19,6 +19,7 @@ from org_lines import LINES
 from processes import ended_well, in_a_process
 from sentences import (
     HAS_CHANGED_SINCE_IT_WAS_READ,
+    IS_NOT_A_TIME_SUCH_AS,
     IS_OUTSIDE_THE_WORKSPACE,
     READ_IT_AGAIN_THEN_CHANGE,
     THIS_HEADLINE_WAS_SKIPPED,
@@ -502,7 +503,7 @@ def test_a_deadline_is_due_where_nothing_is_scheduled(planning: str, due: str) -
 
 def test_a_deadline_that_is_no_time_is_told() -> None:
     assert tasks("* TODO rent\nDEADLINE: soon\n").faults == [
-        f"memory.org:1: 'soon' is not a time, such as DEADLINE: <2030-12-01 Sun 09:00>. "
+        f"memory.org:1: 'soon' {IS_NOT_A_TIME_SUCH_AS} DEADLINE: <2030-12-01 Sun 09:00>. "
         f"{THIS_HEADLINE_WAS_SKIPPED}."
     ]
 

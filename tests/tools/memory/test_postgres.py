@@ -18,8 +18,10 @@ from sentences import (
     CANNOT_BE_READ,
     CANNOT_BE_USED,
     COULD_NOT_BE_USED,
+    IT_REFUSES_THE_CONNECTION,
     NO_SERVER_ANSWERS_THERE,
     THE_CONNECTION_WAS_LOST,
+    THE_MAXIMUM_IS,
     THE_QUERY_IS_EMPTY,
 )
 from servers import PostgresServer, pretended_postgres
@@ -71,7 +73,7 @@ def test_a_database_or_a_user_that_is_not_there(postgres: PostgresServer) -> Non
         ("sorry, too many clients already", "the server has no free connection"),
         ("the database system is starting up", "the server is starting"),
         ("the moon is full", "FATAL:  the moon is full"),
-        ("the moon is full, says zoe (hush-hush)", "it refuses the connection"),
+        ("the moon is full, says zoe (hush-hush)", f"{IT_REFUSES_THE_CONNECTION}"),
     ],
 )
 def test_what_a_server_says_that_lets_nobody_in(says: str, why: str) -> None:
@@ -82,7 +84,7 @@ def test_what_a_server_says_that_lets_nobody_in(says: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("place", "why"),
     [
-        ("127.0.0.1:1/notes?sslmode=bogus", "it refuses the connection"),
+        ("127.0.0.1:1/notes?sslmode=bogus", f"{IT_REFUSES_THE_CONNECTION}"),
         ("127.0.0.1:99999/notes", "its port is not a number from 1 to 65535"),
         ("127.0.0.1:1/notes?keepalives=hush", "its port, or an option of it, is not a number"),
     ],
@@ -405,7 +407,7 @@ def test_a_query_never_is_syntax(memory: PostgresMemory, query: str) -> None:
 
 
 def test_a_query_of_a_megabyte_is_refused_with_a_sentence(memory: PostgresMemory) -> None:
-    with pytest.raises(ToolError, match="the maximum is"):
+    with pytest.raises(ToolError, match=f"{THE_MAXIMUM_IS}"):
         found(memory, "x " * 500_000)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import THE_QUERY_CONTAINS_NO_WORD, THE_QUERY_IS_EMPTY
+from sentences import THE_MAXIMUM_IS, THE_QUERY_CONTAINS_NO_WORD, THE_QUERY_IS_EMPTY
 from talk import conversation, found, labels
 from words import complaint
 
@@ -124,7 +124,7 @@ BAD = {
     " \n": f'{THE_QUERY_IS_EMPTY}. Give words to search for, such as "project deadline".',
     "?!": f"{THE_QUERY_CONTAINS_NO_WORD}.",
     "\ud800": f"{THE_QUERY_CONTAINS_NO_WORD}.",
-    "a" * 10_001: "The query has 10,001 characters; the maximum is 10,000. Use a few words.",
+    "a" * 10_001: f"The query has 10,001 characters; {THE_MAXIMUM_IS} 10,000. Use a few words.",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from examples import many
 from hostile import SYNTAX, queries
+from sentences import THE_MAXIMUM_IS
 from talk import Concepts, conversation
 
 from quoth.tools.call.service_types import SearchOptions
@@ -36,7 +37,7 @@ async def test_hostile_queries_end_as_results_or_as_our_own_error(store_with_tex
 async def test_a_megabyte_is_too_much_at_once(store_with_text: Store, query: str) -> None:
     memory = SqliteMemory(lambda: store_with_text, "a", user="ann")
 
-    with pytest.raises(ToolError, match="The query has 1,000,000 characters; the maximum is 10,000"):
+    with pytest.raises(ToolError, match=f"The query has 1,000,000 characters; {THE_MAXIMUM_IS} 10,000"):
         await memory.search(query, "agent", SearchOptions())
 
 

@@ -17,6 +17,8 @@ from sentences import (
     A_NUL_CHARACTER,
     CHARACTERS_THIS_WOULD_MAKE_IT,
     IS_ALREADY_GIVEN_AT,
+    IS_LIMITED_TO,
+    MUST_BE_1_TO,
     ONLY_A_PERSON_CAN,
     PRINTABLE_CHARACTERS_WITHOUT_A_SPACE,
 )
@@ -242,12 +244,12 @@ async def test_a_block_keeps_the_times_that_its_file_knows(
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        (Block("b", "x" * 5_001, "core"), f"b is limited to 5,000 {CHARACTERS_THIS_WOULD_MAKE_IT} 5,001"),
+        (Block("b", "x" * 5_001, "core"), f"b {IS_LIMITED_TO} 5,000 {CHARACTERS_THIS_WOULD_MAKE_IT} 5,001"),
         (Block("b", "\0"), f"A block cannot contain {A_NUL_CHARACTER} 1)."),
-        (Block(" b"), f"A label must be 1 to 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' b'."),
+        (Block(" b"), f"A label {MUST_BE_1_TO} 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} ' b'."),
         (
             Block("b", limit=10**8),
-            "The limit of a block must be 1 to 10,000,000 characters, not 100,000,000.",
+            f"The limit of a block {MUST_BE_1_TO} 10,000,000 characters, not 100,000,000.",
         ),
     ],
 )

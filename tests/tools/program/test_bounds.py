@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sentences import IS_NOT_DEFINED, SET_IT_FIRST
+from sentences import A_TEXT_IS_WRITTEN_IN, IS_NOT_DEFINED, SET_IT_FIRST, THE_PROGRAM_IS_NESTED_TOO
 from words import complaint
 
 from quoth.tools.lisp.printer import show
@@ -37,7 +37,7 @@ def test_forms_inside_forms_are_work(text: str, work: int, monkeypatch: pytest.M
     monkeypatch.setattr("quoth.tools.program.compiler.MAX_WORK", work)
     check(form, text)
     monkeypatch.setattr("quoth.tools.program.compiler.MAX_WORK", work - 1)
-    assert "the program is nested too deeply" in complaint(ProgramError, lambda: check(form, text))
+    assert f"{THE_PROGRAM_IS_NESTED_TOO}" in complaint(ProgramError, lambda: check(form, text))
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ def test_other_names_stay(text: str) -> None:
         ("count-fruits", f'(count-fruits "{LONG}")', " Did you mean count-fruit?"),
         ("count-fruits", "(count-fruits", " Did you mean count-fruit?"),
         ("+", "(f 1 + 2)", " An operator comes first in its form: (+ 1 2)."),
-        ("hello", "(f hello)", f' {SET_IT_FIRST}; a text is written in quotes: (f "hello").'),
-        ("hello", "(f 1 hello)", f' {SET_IT_FIRST}; a text is written in quotes: (f 1 "hello").'),
-        ("hello", "[1 hello]", f' {SET_IT_FIRST}; a text is written in quotes: [1 "hello"].'),
-        ("hello", "(f (. hello x))", f' {SET_IT_FIRST}; a text is written in quotes: (f "(. hello x)").'),
+        ("hello", "(f hello)", f' {SET_IT_FIRST}; {A_TEXT_IS_WRITTEN_IN}: (f "hello").'),
+        ("hello", "(f 1 hello)", f' {SET_IT_FIRST}; {A_TEXT_IS_WRITTEN_IN}: (f 1 "hello").'),
+        ("hello", "[1 hello]", f' {SET_IT_FIRST}; {A_TEXT_IS_WRITTEN_IN}: [1 "hello"].'),
+        ("hello", "(f (. hello x))", f' {SET_IT_FIRST}; {A_TEXT_IS_WRITTEN_IN}: (f "(. hello x)").'),
         ("hello", "(hello 1)", ""),
         ("hello", "(. x hello)", ""),
         ("hello", 'f"{hello}"', ""),
@@ -108,7 +108,7 @@ def test_other_names_stay(text: str) -> None:
         ("open", '(open "a.txt")', ' To read a file: (read-file :path "a.txt").'),
         ("open", '(f (open "src/a"))', ' To read a file: (read-file :path "src/a").'),
         ("open", '(open "no path")', ""),
-        ("open", '(f open "a.txt")', f' {SET_IT_FIRST}; a text is written in quotes: (f "open" "a.txt").'),
+        ("open", '(f open "a.txt")', f' {SET_IT_FIRST}; {A_TEXT_IS_WRITTEN_IN}: (f "open" "a.txt").'),
         ("read-files", '(read-files "a.txt")', ' Did you mean read-file? Write (read-file "a.txt").'),
     ],
 )

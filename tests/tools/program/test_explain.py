@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mistakes import MISTAKES, Mistake
 from sentences import (
+    A_TEXT_IS_WRITTEN_IN,
     DOES_NOT_FIT_HERE,
     IS_NOT_DEFINED,
     IS_NOT_KNOWN_HERE,
@@ -212,7 +213,7 @@ UNDEFINED = [
     (
         "(len x)",
         "x",
-        f'The program uses x, which {IS_NOT_DEFINED}. Set it first; a text is written in quotes: (len "x").',
+        f'The program uses x, which {IS_NOT_DEFINED}. Set it first; {A_TEXT_IS_WRITTEN_IN}: (len "x").',
     ),
     ("x", "x", f"{THE_PROGRAM_USES} x, {WHICH_IS_NOT_DEFINED}."),
     ("(", "x", f"{THE_PROGRAM_USES} x, {WHICH_IS_NOT_DEFINED}."),

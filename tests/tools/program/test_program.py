@@ -31,6 +31,7 @@ from sentences import (
     NESTED_DEEPER_THAN,
     NESTED_TOO_DEEPLY,
     NOTHING_RUNS_WHILE_A_PROGRAM,
+    THE_PROGRAM_IS_NESTED_TOO,
     THE_PROGRAM_USES,
     THE_PROGRAM_WAS_STOPPED,
     THERE_ARE_MORE_THAN,
@@ -726,7 +727,7 @@ WIDE = [
     ),
     (
         "(let [a 1] " * 50 + "[" + "x " * 5_000 + "]" + ")" * 50,
-        "line 1, column 1: the program is nested too deeply; make parts of it functions",
+        f"line 1, column 1: {THE_PROGRAM_IS_NESTED_TOO}; make parts of it functions",
     ),
 ]
 
