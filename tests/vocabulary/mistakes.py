@@ -298,7 +298,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "brackets around a form",
         "((+ 1 2))",
-        "The program calls a value (int): x is the value, (x) calls it, (get x 0) is a part.",
+        "The program calls a value (int): x is the value, (x) calls it, (get x 0) gets an item.",
         "(get x 0)",
     ),
     Mistake(
@@ -425,7 +425,7 @@ MISTAKES: tuple[Mistake, ...] = (
     Mistake(
         "a value that is called",
         "(do (setv xs [1 2]) (xs 0))",
-        "The program calls a value (list): x is the value, (x) calls it, (get x 0) is a part.",
+        "The program calls a value (list): x is the value, (x) calls it, (get x 0) gets an item.",
         "(get x 0)",
     ),
 )

@@ -226,7 +226,7 @@ def _lines(steps: Sequence[Node], pad: str) -> Iterator[str]:
             yield f"{pad}after the loop"
         else:
             ((kind, text),) = step.items()
-            said = {"fails": "it ends here", "cut": "not followed further", "lost": "lost sight of"}[kind]
+            said = {"fails": "it ends here", "cut": "not followed further", "lost": "unknown from here"}[kind]
             yield f"{pad}; {said}: {_indented(text, pad)}"
 
 
@@ -241,7 +241,7 @@ def _ways(step: Node, pad: str) -> Iterator[str]:
         elif step["split"] == "loop":
             head = f"if there is any of {text}" if place == 0 else f"if there is none of {text}"
         else:
-            head = f"if that fails with {label}" if place else "if that goes well"
+            head = f"if that fails with {label}" if place else "if that succeeds"
         yield pad + head
         yield from _lines(way["steps"], pad + "  ")
 

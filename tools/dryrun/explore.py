@@ -207,7 +207,7 @@ class _DryRun:
             blob = step.dump()
             self.dumped += len(blob)
             if self.dumped > MAX_DUMPED:
-                raise _Cut("its states are too large to go both ways")
+                raise _Cut("its states are too large to follow both ways")
             for number in range(len(labels) - 1, 0, -1):
                 walk.todo.append((walk.way(blob, number), path.to(split.ways[number][1])))
             walk.path, answer = path.to(split.ways[0][1]), 0

@@ -193,7 +193,7 @@ def _from_plist(model: Any) -> CallForm:
     for key, value in zip(model[::2], model[1::2], strict=True):
         if not isinstance(key, m.Keyword):
             raise InvalidCallError(
-                f"In a plist every first item of a pair must be a keyword, not {show(key)}."
+                f"In a plist the first item of each pair must be a keyword, not {show(key)}."
             )
         if (name := kebab(key.name)) in pairs:
             raise InvalidCallError(f":{name} is given twice in the plist.")

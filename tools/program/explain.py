@@ -176,5 +176,7 @@ def failed(kind: str, message: str, text: str, names: Iterable[str]) -> str | No
         return undefined(name, text, names)
     found = re.match(r"'(\w+)' object is not callable", message)
     if kind == "TypeError" and found:
-        return f"The program calls a value ({found[1]}): x is the value, (x) calls it, (get x 0) is a part."
+        return (
+            f"The program calls a value ({found[1]}): x is the value, (x) calls it, (get x 0) gets an item."
+        )
     return None

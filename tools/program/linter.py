@@ -116,7 +116,7 @@ class _Spotter:
                 continue
             if str(after) in ("=", ":=") and place + 2 < len(forms):
                 fixed = f"(setv {self.source.of(form)} {self.source.of(forms[place + 2])})"
-                return form, advice("a variable is set by setv", fixed)
+                return form, advice("setv sets a variable", fixed)
             if isinstance(after, m.Expression) and self.source.span(form)[1] == self.source.span(after)[0]:
                 whole = self.source.of(form) + self.source.of(after)
                 fixed = from_python(whole) or f"({self.source.of(form)} {self.source.all(after)})"

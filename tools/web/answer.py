@@ -52,7 +52,7 @@ def explained(place: str, seconds: float) -> Iterator[None]:
             raise ToolError(f"{place} has a certificate that cannot be trusted: {fault}.") from None
         said = excerpt(SENT.without(str(error)), 100).rstrip(".") or "the connection was lost"
         if "WRONG_VERSION_NUMBER" in said:
-            said = "it does not speak TLS; its address may begin with http://"
+            said = "it does not speak TLS; write http://"
         raise ToolError(f"{place} cannot be reached: {said}.") from None
 
 

@@ -47,7 +47,7 @@ def require_reachable(url: WebUrl, address: str, may_reach: Callable[[str], bool
     what = not_public(found) if found is not None else "not an address"
     if not what or may_reach(address):
         return
-    leads = f"{url.host} is" if url.host == address else f"{url.host} leads to {address},"
+    leads = f"{url.host} is" if url.host == address else f"{url.host} resolves to {address},"
     named = url.netloc if url.host == address or url.is_local_name else f'{url.host}" "{address}'
     raise ToolFailure(
         "denied", f'{leads} {what}. To allow it, add a rule: (allow (fetch :url (host "{named}"))).'

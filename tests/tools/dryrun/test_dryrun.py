@@ -158,7 +158,7 @@ TREES: list[tuple[str, list[str]]] = [
         [
             "(sh :x 1)",
             "(eval :form #<(sh :x 1)>)",
-            "; lost sight of: it runs a program that is unknown so far",
+            "; unknown from here: it runs a program that is unknown so far",
             "; This plan is incomplete: the program could not be followed everywhere.",
         ],
     ),
@@ -180,7 +180,7 @@ TREES: list[tuple[str, list[str]]] = [
         "((sh 1) 2)",
         [
             "(sh :x 1)",
-            "; lost sight of: it calls (sh :x 1)",
+            "; unknown from here: it calls (sh :x 1)",
             "; This plan is incomplete: the program could not be followed everywhere.",
         ],
     ),

@@ -302,7 +302,7 @@ FAILURES = [
     ("(echo :x {1 2 3})", "{1 2 3} is not a dictionary: it has a key without a value."),
     ("(echo :x {[1] 2})", "[1] cannot be a key of a dictionary."),
     ("(:tool)", "A plist consists of pairs; this one has a key without a value."),
-    ("(:tool x 1 2)", "In a plist every first item of a pair must be a keyword, not 1."),
+    ("(:tool x 1 2)", "In a plist the first item of each pair must be a keyword, not 1."),
     ("(:tool x :Tool y)", f":tool {IS_GIVEN_TWICE} in the plist."),
     ("(:args (:x 1))", 'A plist call names its tool: (:tool "echo" :args (:text "hi")).'),
     ("(:tool 1)", "A name is expected instead of 1."),

@@ -155,7 +155,7 @@ def test_a_name_that_leads_there_is_refused(
     names["site.example"] = addresses
     url = f"{scheme}://site.example:{server.server_address[1]}/"
     said = refusal(url, '(allow (fetch :url (host "site.example" "*.example")))')
-    assert said.startswith(f"denied: site.example leads to {addresses[-1]}, ")
+    assert said.startswith(f"denied: site.example resolves to {addresses[-1]}, ")
     assert server.requests == []
 
 
@@ -233,7 +233,7 @@ def test_a_denied_network_is_denied_by_every_name(server: Server, names: dict[st
     names["site.example"] = ["127.0.0.1"]
     rules = '(allow (fetch :url (host "site.example" "127.0.0.1"))) (deny (fetch :url (host "127.0.0.0/8")))'
     assert refusal(f"http://site.example:{server.server_address[1]}/", rules).startswith(
-        "denied: site.example leads"
+        "denied: site.example resolves"
     )
     assert server.requests == []
 
