@@ -379,8 +379,11 @@ def words_rows(question: Question, columns: int) -> list[str]:
     Invisible characters are escapes."""
     lines = [question.text, *(f"{number}  {one}" for number, one in enumerate(question.choices, 1))]
     notes = [note for note in (mixed("\n".join(lines)),) if note]
-    shown = [f"{MARGIN}{set_in(visible(one, lines=True), MARGIN, columns, len(MARGIN))}" for one in lines]
-    return [*shown, *(f"  {set_in(note, '  ', columns, 2)}" for note in notes)]
+    shown = [
+        f"{MARGIN}{set_in(visible(one, lines=True), MARGIN, columns, len(MARGIN), words=True)}"
+        for one in lines
+    ]
+    return [*shown, *(f"  {set_in(note, '  ', columns, 2, words=True)}" for note in notes)]
 
 
 def words_prompt(question: Question) -> str:

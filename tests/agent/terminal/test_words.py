@@ -9,6 +9,7 @@ from sentences import IS_NONE_OF_THE_ANSWERS, IT_WRITES_FILES, THE_ANSWER_IS_EMP
 from words import form, tool
 
 from quoth.agent.terminal.ask import ASKS, AskTerminal, SaysYes
+from quoth.agent.terminal.question import words_rows
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.call.question import Question
 from quoth.tools.consent.requests import Decision
@@ -80,3 +81,10 @@ def test_who_says_yes_to_all_is_asked_for_words_only() -> None:
 
     assert asyncio.run(yes()).kind == "allow"
     assert said(Types("red"), "Which?", kind=SaysYes) == Decision("answer", "ann", answer="red")
+
+
+def test_a_long_question_breaks_between_words() -> None:
+    (shown,) = words_rows(Question("Which of the two servers is to be restarted first tonight?"), 40)
+    rows = shown.split("\n")
+    assert all(row.startswith("│ ") and len(row) < 40 for row in rows)
+    assert " ".join(row.removeprefix("│ ") for row in rows).endswith("is to be restarted first tonight?")
