@@ -3,7 +3,6 @@
 ;; Copyright (C) 2026 The quoth authors
 
 ;; Author: The quoth authors
-;; Version: 0.1.0
 ;; Keywords: tools, literate programming
 ;; SPDX-License-Identifier: Apache-2.0
 

@@ -17,7 +17,7 @@ def block(*body: str, head: str) -> str:
 if EMACS:
 
     def after(folder: Path, text: str, script: str = "") -> tuple[str, list[str]]:
-        """The text of a file after its first block has been run by C-c C-c, and what was told."""
+        """The text of a file after its first block was run by C-c C-c, and the lines of `tell`."""
         files(folder, {"a.org": text})
         run = '(find-file "a.org") (search-forward "begin_src") (tell (said #\'org-ctrl-c-ctrl-c))'
         said = in_emacs(folder, f"{run} {script} (settle) (save-buffer)")

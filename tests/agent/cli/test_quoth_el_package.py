@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -63,6 +64,37 @@ if EMACS:
         assert emacs(tmp_path, script=script) == (
             "nilnil((0 1 0) An agent whose every action is a form ((emacs (28 1))))t"
         )
+
+    def test_the_page_configures_it_as_it_says(tmp_path: Path) -> None:
+        page = (PACKAGE.parents[1] / "agent" / "manual" / "emacs.org").read_text()
+        blocks = re.findall(r"#\+begin_src emacs-lisp\n(.*?)#\+end_src", page, re.DOTALL)
+        commands = set(re.findall(r"M-x ([\w-]+)", page)) - {"agent-shell"}
+        keys = re.findall(r"^\| =(\w+)= ", page.split("C-c q=")[1].split("In the list")[0], re.MULTILINE)
+        (tmp_path / "agent-shell.el").write_text("""
+          (defun agent-shell-make-agent-config (&rest words) words)
+          (defun acp-make-client (&rest words)
+            (list (plist-get words :command) (plist-get words :command-params)))
+          (provide 'agent-shell)
+        """)
+        script = f"""
+          (setq package-user-dir "{tmp_path}/elpa" package-archives nil agent-shell-agent-configs nil)
+          (package-initialize)
+          (package-install-file "{PACKAGE}")
+          {" ".join(blocks)}
+          (load "{tmp_path}/agent-shell.el")
+          (princ (funcall (plist-get (car agent-shell-agent-configs) :client-maker) (current-buffer)))
+          (princ (list quoth-command inferior-lisp-program (key-binding (kbd "C-c q"))))
+          (dolist (name '({" ".join(commands)})) (unless (commandp name) (princ name)))
+          (require 'org)
+          (princ (list quoth-waits-mode (fboundp 'org-babel-execute:quoth)))
+          (princ (car (memq 'quoth-flymake-setup org-mode-hook)))
+          (dolist (key '({" ".join(f'"{key}"' for key in keys)}))
+            (unless (transient-get-suffix 'quoth-menu key) (princ key)))
+        """
+        assert emacs(tmp_path, script=script) == (
+            "(quoth (acp))((/home/ann/.venv/bin/quoth) quoth quoth-menu)(t t)quoth-flymake-setup"
+        )
+        assert len(keys) == 13
 
     if LINTERS:
 
