@@ -95,7 +95,7 @@ def _amounts(amounts: Mapping[str, Any]) -> str:
 
 MARGIN = "│ "  # before each line but the first, so that no line imitates a message of quoth
 LONG, HEAD = 400, 60  # a longer argument is folded; characters shown of a folded one
-LINE = 60  # characters of an argument on the line of a call
+LINE = 80  # characters of an argument on the line of a call
 WIDTH = 100
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "fish")
 BRIEF = 600  # maximum number of characters of a form on its own line

@@ -209,8 +209,10 @@ def test_what_a_person_types_is_theirs_also_inside_of_a_program_and_for_the_runs
         agent.call('(help :word "Write to help@x.example.")')
 
     office.do(types, send("help@x.example"), "Done.")
-    typed = [TASK, TASK, TASK, MODEL, TASK, MODEL, TASK]
-    assert [origin for _, origin in office.sent] == typed == office.in_the_past()
+    computed = "computed by your form"
+    typed = [TASK, TASK, TASK, computed, TASK, computed, TASK]
+    assert [origin for _, origin in office.sent] == typed
+    assert office.in_the_past() == [MODEL if one == computed else one for one in typed]
     assert office.run(send("typed@x.example", "in@x.example", "help@x.example")) == [TASK] * 3
 
 

@@ -154,8 +154,8 @@ def test_a_request_keeps_where_its_arguments_came_from(store: Store) -> None:
     here.pass_through('(probe :path "a.txt" :x 5)', route="reply")
     before = here.waiting[0].to_json()["origins"]
     assert before == [
-        {"argument": "path", "origin": "model", "words": "the model's own", "known": False},
-        {"argument": "x", "origin": "task", "words": "in your task", "known": True},
+        {"argument": "path", "origin": "model", "words": "the model's own", "known": False, "aims": False},
+        {"argument": "x", "origin": "task", "words": "in your task", "known": True, "aims": False},
     ]
     told.said.append("a.txt")  # days later the person has named it; what was asked stays what it was
     here.pass_through('(probe :path "a.txt" :x 5)', route="reply")
