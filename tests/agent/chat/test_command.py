@@ -14,6 +14,7 @@ import pytest
 from sentences import (
     IS_A_QUESTION_AND_IS,
     IT_WRITES_FILES,
+    LEAVE_OUT,
     THE_LINE_HAS_NO_TEXT,
     THERE_IS_NO_COMMAND,
     THERE_IS_NO_SCRIPT_FILE,
@@ -364,7 +365,7 @@ def test_lines_that_nobody_reads_are_told_at_the_next_start(here: Path) -> None:
             "--gateway stdio --approvers ,",
             "--approvers takes names separated by commas, such as ann,ben.",
         ),
-        ("--gateway stdio --session s", "A gateway has a session for each chat; leave out --session."),
+        ("--gateway stdio --session s", f"A gateway has a session for each chat; {LEAVE_OUT}session."),
         ("--approvers ann", "--approvers needs --gateway or --listen."),
         ("--waiting 3", "--waiting needs --gateway or --listen."),
         ("--gateway stdio --model scripted:none.txt", f"{THERE_IS_NO_SCRIPT_FILE} none.txt."),

@@ -14,6 +14,7 @@ from sentences import (
     CANNOT_BE_OPENED,
     IS_NOT_A_FOLDER,
     IT_WRITES_FILES,
+    LEAVE_OUT,
     THE_CHAIN_IS_WHOLE,
     THERE_IS_NO_TOOL_NAMED,
     WAS_CHANGED_AFTER_IT_WAS,
@@ -190,7 +191,7 @@ MISTAKES = [
         ["verify", "--head", "xyz"],
         "--head must be a hash that quoth audit verify printed, or at least its first 8 digits.",
     ),
-    (["verify", "--tool", "echo"], "quoth audit verify checks every row; leave out --tool."),
+    (["verify", "--tool", "echo"], f"quoth audit verify checks every row; {LEAVE_OUT}tool."),
     (["--workspace", "nowhere"], f"The workspace nowhere {IS_NOT_A_FOLDER}."),
 ]
 

@@ -20,6 +20,7 @@ from sentences import (
     IT_IS_CALLED_AS,
     IT_WOULD_FAIL_NOW,
     IT_WRITES_FILES,
+    LEAVE_OUT,
     NO_REQUESTS_ARE_WAITING,
     NOTHING_WAITS_IN_SESSION,
     NOTHING_WAITS_IN_THIS_WORKSPACE,
@@ -430,7 +431,7 @@ MISTAKES = [
     (["approve", "REQUEST", "--for", "31d"], f"{A_GRANT_LASTS_AT_MOST} 30 days, not 31d."),
     (
         ["approve", "REQUEST", "--edit", OTHER, "--for", "2h"],
-        "--edit approves one other call; leave out --for and --scope.",
+        f"--edit approves one other call; {LEAVE_OUT}for and --scope.",
     ),
     (
         ["approve", "REQUEST", "--edit", '(read-file :path "x")'],

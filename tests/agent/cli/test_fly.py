@@ -15,6 +15,7 @@ from sentences import (
     A_PROGRAM_THAT_A_TOOL,
     IS_ONE_TOO_MANY,
     IT_WRITES_FILES,
+    LEAVE_OUT,
     RETRY_IS_A_WHOLE_NUMBER,
     THEN_CONTINUE_WITH,
     THERE_IS_NO_PHASE,
@@ -210,7 +211,7 @@ def test_a_plan_with_faults_does_not_fly(desk: Desk) -> None:
         ),
         (
             ["fly", "plan.org", "--check", "--only", "one", "--from", "one"],
-            "--only selects one step or group; leave out --from and --until.",
+            f"--only selects one step or group; {LEAVE_OUT}from and --until.",
         ),
         (
             ["fly", "plan.org", "--from", ""],

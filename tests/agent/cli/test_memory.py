@@ -15,6 +15,8 @@ from sentences import (
     CHARACTERS_THIS_WOULD_MAKE_IT,
     IS_LIMITED_TO,
     IS_LONGER_THAN,
+    IS_STORED_IN,
+    LEAVE_OUT,
     MUST_BE_1_TO,
     NO_SERVER_ANSWERS_THERE,
     NOTHING_WAS_CHANGED,
@@ -93,7 +95,7 @@ def test_where_nothing_is_remembered_it_says_how_to_begin(tmp_path: Path, state:
     assert memory(tmp_path, "search", "duck") == Said(0, "", "quoth: No results.\n")
     assert refused(tmp_path, "show", "x") == f"{THERE_IS_NO_BLOCK_NAMED} x; there are no blocks yet."
     assert done(tmp_path, "export") == "#+TITLE: Memory\n"
-    assert "The memory is empty.\nThe memory is stored in no store yet.\n" in done(tmp_path, "status")
+    assert f"The memory is empty.\nThe memory {IS_STORED_IN} no store yet.\n" in done(tmp_path, "status")
     assert list(state.iterdir()) == []
 
 
@@ -193,7 +195,7 @@ def test_the_status_says_what_there_is(here: Path) -> None:
     assert said.out.splitlines()[:4] == [
         "agent  core      1 block  22 characters",
         "agent  archival  1 block  7 characters",
-        f"The memory is stored in {store_path(here)}.",
+        f"The memory {IS_STORED_IN} {store_path(here)}.",
         "It is searched by words.",
     ]
 
@@ -287,7 +289,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "label taken": (
         ["edit", "notes", "--new", "--text", "x"],
-        "The block notes already exists. To edit it, leave out --new.",
+        f"The block notes already exists. To edit it, {LEAVE_OUT}new.",
     ),
     "no text": (["edit", "fresh", "--new", "--text", " "], "The text is empty; no block was created."),
     "no label": (
@@ -473,7 +475,7 @@ def test_any_earlier_text_is_brought_back_by_its_version(here: Path) -> None:
         "preferences has no version 9; it has 1, 2, 3, 4, 5."
     )
     assert refused(here, "edit", "preferences", "--version", "1", "--text", "x") == (
-        "--version restores an earlier text; leave out --text and --new."
+        f"--version restores an earlier text; {LEAVE_OUT}text and --new."
     )
 
 

@@ -14,6 +14,7 @@ import pytest
 from loopback import Server, loopback, silence, status
 from sentences import (
     DID_YOU_MEAN_OPENAI,
+    IS_STORED_IN,
     OR_NAME_A_SERVER_WITH,
     REFUSED_THE_KEY,
     THERE_IS_NO_MODEL,
@@ -122,7 +123,7 @@ def test_a_key_is_typed_and_not_shown(tmp_path: Path) -> None:
     with Terminal("models", "login", "anthropic", cwd=tmp_path) as terminal:
         terminal.see("Key of anthropic (not shown as you type): ")
         terminal.type(f"{SECRET}\n")
-        terminal.see(f"The key of anthropic is stored in {keys_path()}.")
+        terminal.see(f"The key of anthropic {IS_STORED_IN} {keys_path()}.")
         assert terminal.ended() == 0
         assert SECRET.encode() not in terminal.raw
     assert keys_path().read_text() == f"ANTHROPIC_API_KEY={SECRET}\n"

@@ -18,6 +18,7 @@ from sentences import (
     IT_ONLY_READS,
     IT_WRITES_FILES,
     ITS_TRUST_WAS_REMOVED,
+    NO_LONGER_HAS,
     READ_IT_THEN_RUN,
     RESTORE_IT_OR_RUN,
     THERE_IS_NO_POLICY_FILE,
@@ -231,7 +232,7 @@ def test_a_trusted_policy_that_changes_stops_every_command(here: Path) -> None:
     gone = f"quoth: {own} {WAS_TRUSTED_AND_IS_GONE}; {RESTORE_IT_OR_RUN}: quoth trust\n"
     assert quoth("call", '(echo "x")', cwd=here) == Said(2, "", gone)
     assert quoth("trust", "--yes", cwd=here) == Said(
-        0, f"{here} no longer has a policy; {ITS_TRUST_WAS_REMOVED}.\n", ""
+        0, f"{here} {NO_LONGER_HAS} a policy; {ITS_TRUST_WAS_REMOVED}.\n", ""
     )
     assert quoth("call", '(echo "x")', cwd=here) == Said(0, "x\n", "")
 
@@ -271,7 +272,7 @@ def test_the_settings_of_a_workspace_are_trusted_with_its_policy(here: Path) -> 
     (here / ".quoth/config.hy").unlink()
     (here / ".quoth/policy.hy").unlink()
     assert quoth("trust", "--yes", cwd=here).out == (
-        f"{here} no longer has settings; {ITS_TRUST_WAS_REMOVED}.\n"
+        f"{here} {NO_LONGER_HAS} settings; {ITS_TRUST_WAS_REMOVED}.\n"
     )
 
 

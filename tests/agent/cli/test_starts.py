@@ -7,7 +7,7 @@ import json
 import re
 from pathlib import Path
 
-from sentences import CREATED_THE_KEY
+from sentences import CREATED_THE_KEY, IS_STORED_IN
 from words import files, quoth
 
 RUN = ["run", "Write.", "--model", "scripted:r.txt"]
@@ -31,7 +31,7 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "answer": (["answer", "REQUEST", "red"], 2, ""),
     "approve": (["approve", "REQUEST"], 0, "Approved once: (write-file"),
     "deny": (["deny", "REQUEST", "--why", "no"], 0, "Denied: (write-file"),
-    "memory": (["memory", "status"], 0, "The memory is stored in "),
+    "memory": (["memory", "status"], 0, f"The memory {IS_STORED_IN} "),
     "knowledge": (["knowledge", "list"], 0, ""),
     "catalog": (["catalog", "key", "new"], 0, f"{CREATED_THE_KEY} "),
     "sessions": (["sessions"], 0, "s1  "),

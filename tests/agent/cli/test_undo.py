@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from sentences import IS_BEING_DRIVEN_BY_ANOTHER, SAY_SO_WITH_YES, THERE_IS_NO_SESSION
+from sentences import IS_BEING_DRIVEN_BY_ANOTHER, LEAVE_OUT, SAY_SO_WITH_YES, THERE_IS_NO_SESSION
 from words import Terminal, files, quoth
 
 from quoth.agent.session.session import alone
@@ -97,7 +97,7 @@ def test_mistakes_are_one_sentence_each(here: Path) -> None:
         "undo s1 --to x": "--to takes the number of an event in quoth log s1, not x.",
         "undo s1 --to 18": "Session s1 has written no file since s1.18.",
         "undo s1 --redo": "Session s1 has no undo to redo.",
-        "undo s1 --redo --to 3": "--redo reverses the whole last undo; leave out --to.",
+        "undo s1 --redo --to 3": f"--redo reverses the whole last undo; {LEAVE_OUT}to.",
         "diff s3": f"{THERE_IS_NO_SESSION} s3 in this workspace. The latest are s1, s2.",
     }.items():
         told = quoth(*words.split(), cwd=here)

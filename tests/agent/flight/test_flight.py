@@ -20,6 +20,7 @@ from sentences import (
     CANNOT_BE_WRITTEN,
     CHARACTERS_LEFT_OUT,
     COULD_NOT_BE_WRITTEN,
+    LEAVE_OUT,
     THE_CALL_WAS_DONE_BUT,
     THE_DISK_IS_FULL,
     THE_RUN_WAS_STOPPED,
@@ -915,7 +916,7 @@ def test_a_step_alone_is_flown_with_the_results_of_an_earlier_flight(field: Fiel
         ({"only": "oen"}, f"{THERE_IS_NO_STEP} oen in plan.org. Did you mean one?"),
         ({"until": "Bild"}, f"{THERE_IS_NO_PHASE} Bild. Did you mean Build?"),
         ({"until": "Build"}, "plan.org has no step in the phase Build."),
-        ({"only": "one", "start": "two"}, "--only selects one step or group; leave out --from and --until."),
+        ({"only": "one", "start": "two"}, f"--only selects one step or group; {LEAVE_OUT}from and --until."),
         ({"start": "two", "until": "one"}, "two comes after one."),
     ],
 )

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 from commands import quoth
-from sentences import HAS_CHANGED_SINCE_IT_WAS, IS_TRUSTED_IN_ITS, ITS_TRUST_WAS_REMOVED, READ_IT_THEN_RUN
+from sentences import (
+    HAS_CHANGED_SINCE_IT_WAS,
+    IS_TRUSTED_IN_ITS,
+    ITS_TRUST_WAS_REMOVED,
+    NO_LONGER_HAS,
+    READ_IT_THEN_RUN,
+)
 from words import agent, files, scripted, story, table_of
 
 from quoth import Agent, ModelOptions, cognitive_tools
@@ -163,7 +169,8 @@ def test_what_a_project_says_to_agents_is_shown_once_a_person_trusts_it(home: Pa
     ) in heard
     (home / "AGENTS.md").unlink()
     assert (
-        quoth("trust", "--yes", cwd=home).out == f"{home} no longer has AGENTS.md; {ITS_TRUST_WAS_REMOVED}.\n"
+        quoth("trust", "--yes", cwd=home).out
+        == f"{home} {NO_LONGER_HAS} AGENTS.md; {ITS_TRUST_WAS_REMOVED}.\n"
     )
 
 

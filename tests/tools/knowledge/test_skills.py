@@ -13,6 +13,7 @@ from sentences import (
     IS_NOT_TRUSTED,
     IS_NOT_UTF_8_TEXT,
     ITS_TRUST_WAS_REMOVED,
+    NO_LONGER_HAS,
     READ_IT_THEN_RUN,
     THE_MAXIMUM_IS,
 )
@@ -226,4 +227,6 @@ def test_a_day_with_a_skill(home: Path) -> None:
     assert found == {"notes (.quoth/skills/notes)", fault.removeprefix("quoth: ").rstrip()}
     (home / ".quoth/skills/notes/SKILL.md").unlink()
     (home / ".claude/skills/x/SKILL.md").unlink()
-    assert f"{home} no longer has a skill; {ITS_TRUST_WAS_REMOVED}." in quoth("trust", "--yes", cwd=home).out
+    assert (
+        f"{home} {NO_LONGER_HAS} a skill; {ITS_TRUST_WAS_REMOVED}." in quoth("trust", "--yes", cwd=home).out
+    )
