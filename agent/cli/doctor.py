@@ -421,7 +421,7 @@ def _terminal(options: Options) -> Iterator[Finding]:
 
 
 def _emacs(options: Options) -> Iterator[Finding]:
-    """Whether Emacs is installed and new enough for quoth.el."""
+    """Whether Emacs is installed and new enough for the package in plans/emacs."""
     ours = Path(__file__).parents[2] / "plans" / "emacs"
     if not (program := shutil.which("emacs")):
         yield Finding(
@@ -441,7 +441,7 @@ def _emacs(options: Options) -> Iterator[Finding]:
         detail = f"{number}; quoth.el needs {OLDEST_EMACS}"
         yield Finding("Emacs", "note", detail, f"install Emacs {OLDEST_EMACS} or later")
     else:
-        yield Finding("Emacs", "ok", f"{number}; add {ours} to its load-path")
+        yield Finding("Emacs", "ok", f"{number}; to install the package: M-x package-install-file RET {ours}")
 
 
 # The platform, and write trials. A permission bit proves little: the disk may be full or read-only, the

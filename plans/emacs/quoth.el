@@ -311,6 +311,7 @@ of it waits."
 ;;; The mode line
 
 (defvar quoth--waits (make-hash-table :test #'equal) "How many requests wait, by root.")
+(defvar quoth--counting nil "The process that counts what waits.")
 (defvar quoth--waits-timer nil "The timer of `quoth-waits-mode'.")
 
 (defun quoth--note-waits (requests)
@@ -318,9 +319,14 @@ of it waits."
   (puthash (quoth--root) (length requests) quoth--waits)
   (force-mode-line-update t))
 
+(defvar-local quoth--known-root nil "The folder of this buffer and its root, for the mode line.")
+
 (defun quoth--waits-text ()
   "The text for the mode line of this buffer."
-  (let ((count (gethash (quoth--root) quoth--waits 0)))
+  (let ((count (if (or (hash-table-empty-p quoth--waits) (file-remote-p default-directory)) 0
+                 (unless (equal (car quoth--known-root) default-directory)
+                   (setq quoth--known-root (cons default-directory (quoth--root))))
+                 (gethash (cdr quoth--known-root) quoth--waits 0))))
     (if (zerop count) ""
       (propertize (format " Q:%d" count) 'face 'warning 'mouse-face 'mode-line-highlight
                   'help-echo "Requests of quoth that wait for you; mouse-1 lists them"
@@ -331,13 +337,14 @@ of it waits."
 (defun quoth--count-waits ()
   "Ask how many requests of this project wait, for the mode line."
   (when (and (bound-and-true-p quoth-waits-mode) (not (file-remote-p default-directory)))
-    (quoth--start '("--json" "pending") nil
-                  (lambda (code out _err)
-                    (when (eql code 0) (quoth--note-waits (quoth--parsed out)))))))
+    (setq quoth--counting
+          (quoth--start '("--json" "pending") nil
+                        (lambda (code out _err)
+                          (when (eql code 0) (quoth--note-waits (quoth--parsed out))))))))
 
 (defun quoth--tick ()
-  "Count what waits, unless quoth is busy or you are away."
-  (unless (or quoth--running (< 600 (float-time (or (current-idle-time) 0))))
+  "Count what waits, unless a count is under way or you are away."
+  (unless (or (process-live-p quoth--counting) (< 600 (float-time (or (current-idle-time) 0))))
     (with-current-buffer (window-buffer) (when buffer-file-name (quoth--count-waits)))))
 
 ;;;###autoload
@@ -357,26 +364,32 @@ of it waits."
 (defvar-local quoth--process nil "The task that writes into this buffer.")
 
 (defun quoth--choices ()
-  "The options of this buffer's choices."
+  "The options of the choices for every command."
   (append (and quoth-model (list (concat "--model=" quoth-model)))
-          (and quoth-session (list (concat "--session=" quoth-session)))
           (and quoth-rules (list (concat "--policy=" (expand-file-name quoth-rules))))))
 
-(defun quoth--put (from to text)
-  "Replace what is between the markers FROM and TO with TEXT."
-  (when (buffer-live-p (marker-buffer to))
-    (with-current-buffer (marker-buffer to)
-      (save-excursion
-        (let ((inhibit-read-only t))
-          (goto-char from)
-          (delete-region from to)
-          (insert text))))))
-
-(defun quoth--gap (place)
-  "What separates words at the marker PLACE from those before it."
+(defun quoth--put (place text)
+  "Insert TEXT, which is not final, at the marker PLACE."
   (when (buffer-live-p (marker-buffer place))
     (with-current-buffer (marker-buffer place)
-      (if (memq (char-before place) '(nil ?\n)) "" "\n\n"))))
+      (save-excursion
+        (goto-char place)
+        (let ((inhibit-read-only t)) (insert (propertize text 'quoth-raw t 'rear-nonsticky t)))))))
+
+(defun quoth--settle (begin place &optional words)
+  "Replace what is not final between BEGIN and PLACE with WORDS.
+What you typed there meanwhile stays."
+  (when (buffer-live-p (marker-buffer place))
+    (with-current-buffer (marker-buffer place)
+      (save-excursion
+        (let ((inhibit-read-only t) at from)
+          (while (setq from (text-property-any begin place 'quoth-raw t))
+            (unless at (setq at (copy-marker from)))
+            (delete-region from (next-single-property-change from 'quoth-raw nil place)))
+          (when words
+            (goto-char (or at place))
+            (unless (memq (char-before) '(nil ?\n)) (insert "\n\n"))
+            (insert words)))))))
 
 (defun quoth--stream (words input place)
   "Run quoth with WORDS and INPUT; insert the answer at the marker PLACE.
@@ -386,10 +399,9 @@ The text of the model appears as it comes; of a whole reply the words stay."
           (lambda (line)
             (let* ((event (quoth--parsed line)) (data (gethash "data" event)))
               (pcase (gethash "event" event)
-                ("text" (quoth--put (copy-marker place) place data))
-                ("said" (quoth--put begin place (concat (quoth--gap begin) data))
-                 (setq begin (copy-marker place)))
-                ("thought" (quoth--put begin place "")) ; what is no word was a call
+                ("text" (quoth--put place data))
+                ("said" (quoth--settle begin place data))
+                ("thought" (quoth--settle begin place)) ; what is no word was a call
                 ("call" (message "quoth: %s" (quoth--line data)))
                 ("end" (setq end data)))))))
     (with-current-buffer buffer
@@ -398,7 +410,7 @@ The text of the model appears as it comes; of a whole reply the words stay."
       (setq quoth--process
             (quoth--start words input
                           (lambda (_code out err)
-                            (quoth--put begin place "")
+                            (quoth--settle begin place)
                             (quoth--landed end place (quoth--complaint out err))
                             (quoth--count-waits))
                           hear)))))
@@ -465,7 +477,9 @@ With a prefix argument CHOOSE the model and the session first."
     (setq quoth-model (quoth--read-model) quoth-session (quoth--read-session)))
   (pcase-let* ((`(,from . ,to) (quoth--bounds)) (text (buffer-substring-no-properties from to)))
     (when (string-blank-p text) (user-error "There is no text here to send"))
-    (let ((words `("--json" ,@(quoth--choices) "run" "--stream" ,@(and quoth-plan '("--plan")) "-")))
+    (let ((words `("--json" ,@(quoth--choices)
+                   ,@(and quoth-session (list (concat "--session=" quoth-session)))
+                   "run" "--stream" ,@(and quoth-plan '("--plan")) "-")))
       (unless buffer-read-only
         (goto-char to)
         (deactivate-mark)
@@ -479,9 +493,7 @@ With a prefix argument CHOOSE the model and the session first."
   (let* ((kept (gethash session quoth--places))
          (place (if (and kept (buffer-live-p (marker-buffer kept))) kept (quoth--place))))
     (with-current-buffer (marker-buffer place)
-      (quoth--stream `("--json" ,@(and quoth-model (list (concat "--model=" quoth-model)))
-                       "resume" "--stream" ,session)
-                     nil place))))
+      (quoth--stream `("--json" ,@(quoth--choices) "resume" "--stream" ,session) nil place))))
 
 (defun quoth-stop ()
   "Interrupt the task that writes into this buffer."
@@ -605,7 +617,7 @@ Its buffer is read again after each step."
   (let* ((plan (expand-file-name plan)) (buffer (find-buffer-visiting plan))
          (default-directory (quoth--root)))
     (when buffer (with-current-buffer buffer (save-buffer)))
-    (let ((words (append quoth-command '("--no-input") (and quoth-model (list (concat "--model=" quoth-model)))
+    (let ((words (append quoth-command '("--no-input") (quoth--choices)
                          (list "fly" "--" (file-relative-name plan)))))
       (with-current-buffer (compilation-start (mapconcat #'shell-quote-argument words " ") #'quoth-fly-mode)
         (setq quoth--plan-buffer buffer)

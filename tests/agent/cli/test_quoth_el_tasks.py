@@ -225,3 +225,34 @@ if EMACS:
             screen.shows("It is written.")
             screen.hides("Q:1")
         assert (tmp_path / "b.txt").read_text() == "two\n"
+
+    def test_you_type_while_the_model_works(tmp_path: Path) -> None:
+        files(tmp_path, {"slow.hy": '(import time)\n(defn reply [#* _]\n  (time.sleep 4)\n  "At last.")'})
+        script = """
+          (setq quoth-model "scripted:slow.hy")
+          (find-file "a.txt")
+          (insert "Hello")
+          (global-set-key (kbd "C-c s") #'quoth-send)
+        """
+        with emacs_screen(tmp_path, script) as screen:
+            screen.shows("Hello")
+            screen.type("\x03s\x1b>mine")
+            screen.shows("mine")
+            assert "At last." not in screen.text
+            screen.shows("At last.", "mine")
+
+    def test_every_file_of_a_project_shows_its_requests_and_its_log(tmp_path: Path) -> None:
+        files(tmp_path, {".git/HEAD": "x", "src/deep/a.py": "", "r.txt": f"{WRITE}\n---\nIt waits."})
+        assert quoth("run", "Write it.", "--model", "scripted:r.txt", cwd=tmp_path).code == 3
+        script = """
+          (find-file "src/deep/a.py")
+          (quoth-pending) (settle)
+          (tell (count-matches "write-file" (point-min) (point-max)) default-directory)
+          (find-file "src/deep/a.py")
+          (quoth-log "") (settle)
+          (set-buffer (window-buffer))
+          (tell (count-matches "write-file :path" (point-min) (point-max)))
+        """
+        waits, logged = in_emacs(tmp_path, script)
+        assert waits == f"1 {tmp_path}/"
+        assert int(logged) > 0
