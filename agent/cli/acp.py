@@ -45,7 +45,10 @@ def acp(options: AcpOptions) -> int:
 
     async def serve() -> None:
         server = AcpServer(opening)
-        reader, writer = await stdio_streams(limit=DEFAULT_STDIO_BUFFER_LIMIT_BYTES)
+        try:
+            reader, writer = await stdio_streams(limit=DEFAULT_STDIO_BUFFER_LIMIT_BYTES)
+        except (ValueError, OSError):  # a file, or closed
+            raise UsageError("quoth acp is started by an editor, with pipes for input and output.") from None
         with results_only():  # what a tool prints must not get among the messages
             try:
                 await run_agent(server, writer, reader, use_unstable_protocol=True)  # type: ignore[arg-type]

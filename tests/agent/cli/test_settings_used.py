@@ -106,8 +106,8 @@ USES: dict[str, list[list[str]]] = {
     **{name: [[*name.split(), *needed(kind)]] for name, kind in KINDS.items() if name.startswith("memory ")},
     "memory import": [["memory", "import", "memory.org"]],
 }
-ELSEWHERE = {  # what needs a Redis, and is tested with one in tests/agent/worker and test_catalog.py
-    name for name in KINDS if name.split()[0] in ("worker", "catalog")
+ELSEWHERE = {  # what needs a Redis or an editor: tests/agent/worker, test_catalog.py, tests/agent/acp
+    name for name in KINDS if name.split()[0] in ("worker", "catalog", "acp")
 }
 
 

@@ -16,7 +16,7 @@ PLAN = "* PLAN one\n#+begin_src hy\n(+ 1 2)\n#+end_src\n"
 STARTS: dict[str, tuple[list[str], int, str]] = {
     "run": ([*RUN, "--session", "s3"], 3, ""),
     "chat": (["chat", "--model", "scripted:chat.txt"], 0, "Hello.\n"),
-    "acp": (["acp"], 0, ""),
+    "acp": (["acp"], 2, ""),
     "models": (["models", "logout", "openai"], 0, "No key of openai is stored."),
     "call": (["call", '(echo :text "hi")'], 0, "hi\n"),
     "read": (["read"], 0, '(echo :text "hi")\n'),
