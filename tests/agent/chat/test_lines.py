@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from sentences import (
+    CANNOT_BE_READ,
     IS_A_TEXT_NOT,
     IS_GIVEN_TWICE,
     IS_LONGER_THAN,
@@ -63,7 +64,7 @@ MISTAKES = [
         b'"hello"',
         f"A line must be an object, {json.dumps(SAID | {'text': '…'}, ensure_ascii=False)}, not a text.",
     ),
-    (b"[" * 100_000, f"The line cannot be read: it is {NESTED_TOO_DEEPLY}."),
+    (b"[" * 100_000, f"The line {CANNOT_BE_READ}: it is {NESTED_TOO_DEEPLY}."),
     (b'{"id": "\xff"}', f"The line {IS_NOT_UTF_8_TEXT} (byte 9)."),
     (b'{"user": "ann", "user": "ben"}', f"The key user {IS_GIVEN_TWICE} in one object."),
     (line(txt="x"), "There is no key txt. Did you mean text?"),
@@ -101,7 +102,7 @@ MISTAKES = [
     (line(id="\ud800"), "id must be a whole number or a short text, without control characters."),
     (
         b'{"id": ' + b"9" * 5000 + b"}",
-        "The line cannot be read: it contains a number with too many digits.",
+        f"The line {CANNOT_BE_READ}: it contains a number with too many digits.",
     ),
     (line(text="x" * LONGEST), f"The line {IS_LONGER_THAN} 1,000,000 bytes."),
 ]

@@ -944,7 +944,11 @@ def test_a_reader_that_has_enough_is_no_mistake(here: Path, words: str) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "complaint"),
     [
-        ("quoth tools >/dev/full", 1, "quoth: Standard output cannot be written: No space left on device.\n"),
+        (
+            "quoth tools >/dev/full",
+            1,
+            f"quoth: Standard output {CANNOT_BE_WRITTEN}: No space left on device.\n",
+        ),
         (
             "quoth --help >/dev/full",
             1,

@@ -10,6 +10,7 @@ from far_tools import FarTools, fruit, set_password
 from sentences import (
     A_PASSWORD_ON_THE_COMMAND,
     CANNOT_BE_USED,
+    IS_NOT_INSTALLED,
     IT_WRITES_FILES,
     NO_SERVER_ANSWERS_THERE,
     THE_REDIS_AT,
@@ -135,7 +136,7 @@ def test_without_the_extra_it_is_said_what_to_install(
 ) -> None:
     monkeypatch.setattr("quoth.tools.catalog.connection.find_spec", lambda name: None)
     assert complaint(UsageError, lambda: agent(tmp_path, tools=ToolOptions(remote="redis://127.0.0.1"))) == (
-        f"Redis needs redis, which is not installed: {install_extra('redis')}."
+        f"Redis needs redis, which {IS_NOT_INSTALLED}: {install_extra('redis')}."
     )
 
 

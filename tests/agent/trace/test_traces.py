@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from commands import quoth
 from loopback import KEY, Sleeps, failure, loopback, sse, status
+from sentences import CANNOT_BE_WRITTEN, IS_NOT_INSTALLED
 from words import files, scripted, tool
 
 from quoth import Agent, AsyncAgent, Completion, ScriptedBackend, ToolError, Usage, UsageError
@@ -248,7 +249,10 @@ def test_the_steps_of_a_flight_are_in_its_span(tmp_path: Path) -> None:
 
 
 BAD = [
-    (["--trace", "no/t.jsonl"], "The trace FOLDER/no/t.jsonl cannot be written: No such file or directory."),
+    (
+        ["--trace", "no/t.jsonl"],
+        f"The trace FOLDER/no/t.jsonl {CANNOT_BE_WRITTEN}: No such file or directory.",
+    ),
     (["--trace-content"], "--trace-content (trace_content=True) needs --trace FILE (trace=…)."),
 ]
 
@@ -328,7 +332,7 @@ async def test_opentelemetry_gets_the_same_spans_within_the_programs_own(
 def test_without_the_extra_a_sentence_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(__import__("sys").modules, "quoth.agent.trace.otel", None)
     with pytest.raises(
-        UsageError, match=re.escape(f"OpenTelemetry is not installed: {install_extra('otel')}")
+        UsageError, match=re.escape(f"OpenTelemetry {IS_NOT_INSTALLED}: {install_extra('otel')}")
     ):
         Agent(workspace=tmp_path, services=HostServices(trace="otel"))
 

@@ -17,7 +17,7 @@ import pytest
 import trustme
 from commands import quoth
 from loopback import Answer, Handler, Server, Sleeps, failure, loopback, said, silence, sse, status
-from sentences import CANNOT_BE_USED, REFUSED_THE_KEY
+from sentences import CANNOT_BE_READ, CANNOT_BE_USED, REFUSED_THE_KEY
 from server_failures import (
     PASSWORD,
     QUERY,
@@ -361,7 +361,7 @@ async def test_a_server_that_speaks_no_tls(server: Server, speech: Speech) -> No
 async def test_certificates_that_cannot_be_read_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere.pem")
     assert await told(SPEECHES[0].backend("https://127.0.0.1/v1")) == (
-        "The certificates in SSL_CERT_FILE cannot be read ([Errno 2] No such file or directory)."
+        f"The certificates in SSL_CERT_FILE {CANNOT_BE_READ} ([Errno 2] No such file or directory)."
     )
 
 

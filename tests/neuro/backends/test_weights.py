@@ -17,7 +17,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from sentences import THERE_IS_NO_MODEL_FILE
+from sentences import IS_NOT_INSTALLED, THERE_IS_NO_MODEL_FILE
 
 from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import ModelError
@@ -130,7 +130,7 @@ def test_missing_parts_are_named(
 
 
 def test_a_model_that_is_nowhere_names_the_command_that_gets_it() -> None:
-    assert refused("local") == "The model local is not installed. Run: quoth models get local"
+    assert refused("local") == f"The model local {IS_NOT_INSTALLED}. Run: quoth models get local"
 
 
 def test_an_unknown_model_is_a_usage_error() -> None:

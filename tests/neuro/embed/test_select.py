@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from sentences import IS_NOT_INSTALLED
 
 from quoth.neuro.embed import select
 from quoth.neuro.embed.endpoint import Endpoint
@@ -27,7 +28,7 @@ def test_without_the_extra_there_is_none(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(select, "installed", lambda: False)
 
     assert choose_embedder({}) is None
-    with pytest.raises(UsageError, match=re.escape(f"which is not installed: {install_extra('vectors')}")):
+    with pytest.raises(UsageError, match=re.escape(f"which {IS_NOT_INSTALLED}: {install_extra('vectors')}")):
         choose_embedder({"QUOTH_EMBEDDER": "wordllama"})
     assert embedder_named("wordllama-0.4.0") is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sentences import IS_GIVEN_TWICE, IS_NOT_A_VALUE, NESTED_TOO_DEEPLY
+from sentences import HAS_MORE_THAN, IS_GIVEN_TWICE, IS_NOT_A_VALUE, NESTED_TOO_DEEPLY
 from words import calls, faults, heard, tool
 
 from quoth.neuro.reading.json_calls import json_calls
@@ -56,7 +56,7 @@ def test_as_much_as_may_be_read_in_vain_is_read(
     [
         ("MAX_VALUES", "[1, [2, 3]]", "there are more than 4 values"),  # 1, 2, 3, the inner list, and itself
         ("MAX_DEPTH", "[[[[[]]]]]", "nested deeper than 4"),
-        ("MAX_DIGITS", "12345", "this number has more than 4 digits"),
+        ("MAX_DIGITS", "12345", f"this number {HAS_MORE_THAN} 4 digits"),
     ],
 )
 def test_a_value_may_be_just_so_large(

@@ -39,7 +39,7 @@ from quoth.tools.errors import StoreError, UsageError
 
 FORMS = "redis://USER:PASSWORD@HOST:PORT/NUMBER, rediss://… with TLS, or unix:///PATH"
 UNREAD = (
-    f"The URL of the Redis server cannot be read. Write {FORMS}; in the password write %40 for @, %2F"
+    f"The URL of the Redis server {CANNOT_BE_READ}. Write {FORMS}; in the password write %40 for @, %2F"
     " for /, %3A for :, %23 for #, %3F for ?."
 )
 OPTIONS = "The options are ssl_ca_certs, ssl_certfile, ssl_keyfile for rediss://, and db for unix://."

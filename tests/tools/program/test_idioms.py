@@ -10,7 +10,7 @@ import hy.models as m
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sentences import CANNOT_BE_USED_IN_A, DOES_NOT_FIT_HERE
+from sentences import CANNOT_BE_USED_IN_A, DOES_NOT_FIT_HERE, NESTED_TOO_DEEPLY
 from words import complaint
 
 from quoth.tools.lisp.forms import CallForm
@@ -366,7 +366,7 @@ def test_a_thread_without_end_is_refused_in_a_sentence() -> None:
     for _ in range(50):
         deep = f"(-> {deep} {'(+ 1) ' * MAX_STEPS})"
     said = complaint(ProgramError, lambda: compile_program(deep))
-    assert said.startswith(("The program is nested too deeply", "line 1, column 1: the program is nested"))
+    assert said.startswith((f"The program is {NESTED_TOO_DEEPLY}", "line 1, column 1: the program is nested"))
 
 
 # The check stands behind the rewriting

@@ -23,6 +23,7 @@ from pydantic import AnyUrl, BaseModel, ConfigDict, Field, Json, SecretStr, fiel
 from sentences import (
     AN_EXAMPLE_HAS_THE_UNKNOWN,
     EXAMPLES_CALL_THE_TOOL_ITSELF,
+    HAS_MORE_THAN,
     IS_A_TEXT_NOT,
     IS_LONGER_THAN,
     IS_NESTED_DEEPER_THAN,
@@ -439,7 +440,7 @@ HOSTILE: list[tuple[Any, str]] = [
     (param(type=nested(70)), f"it {IS_NESTED_DEEPER_THAN} 60."),
     (
         entry(description="x", tag={"prefix": "TAG", "groups": ["a"] * 30_000}),
-        "it has more than 20,000 values.",
+        f"it {HAS_MORE_THAN} 20,000 values.",
     ),
 ]
 
