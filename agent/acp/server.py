@@ -53,8 +53,10 @@ from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply, ReplyReason
 from quoth.agent.session.index import find_session, fork_session, summaries
 from quoth.agent.session.render import title
+from quoth.tools.call.call import PROGRAMS
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.history.outline import SessionRow
+from quoth.tools.policy.limits import only_reads
 
 PROTOCOL = 1
 LISTED = 50  # sessions of one page of session/list
@@ -72,6 +74,7 @@ MODES = SessionModeState(
     current_mode_id="ask",
     available_modes=[
         SessionMode(id="ask", name="Ask", description="Ask about each call that the rules do not allow."),
+        SessionMode(id="read", name="Read only", description="Use only tools that read."),
         SessionMode(id="plan", name="Plan", description="Only read; other calls become steps of a plan."),
     ],
 )
@@ -87,7 +90,9 @@ class AcpSession:
     """One session of a client: sends what happens as updates, in order."""
 
     def __init__(self, agent: AsyncAgent, client: Any) -> None:
-        self.agent = agent
+        self.agent, self.tools = agent, agent.table
+        # Programs and sub-agents have these tools alone, too.
+        self.reading = agent.table.where(lambda tool: only_reads(tool) or tool.name == PROGRAMS)
         self.updates = Updates(agent.table, str(agent.workspace.root))
         self.titled = False
         self._client = client
@@ -251,9 +256,12 @@ class AcpServer:
 
     async def set_session_mode(self, mode_id: str, session_id: str, **_: Any) -> None:
         if mode_id not in {mode.id for mode in MODES.available_modes}:
-            raise RequestError.invalid_params({"details": f"Unknown mode {mode_id}; it is ask or plan."})
+            said = f"Unknown mode {mode_id}. The modes are ask, read and plan."
+            raise RequestError.invalid_params({"details": said})
+        talk = self._talk(session_id)
         with _sentences():
-            self._talk(session_id).agent.host.use_plan_mode(mode_id == "plan")
+            talk.agent.host.use_plan_mode(mode_id == "plan")
+            talk.agent.runs.use_tools(talk.reading if mode_id == "read" else talk.tools)
 
     # A turn
 

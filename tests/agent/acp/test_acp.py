@@ -200,6 +200,21 @@ async def test_plan_mode_writes_a_plan_and_nothing_else(shop: Path) -> None:
     assert len(list((shop / ".quoth/plans").glob("*.org"))) == 1
 
 
+@pytest.mark.parametrize(
+    "call", [WRITE, f"(eval (do {WRITE}))", f"(cognitive-loop :task {json.dumps(WRITE)})"]
+)
+async def test_read_only_mode_has_no_tool_that_writes(shop: Path, call: str) -> None:
+    files(shop, {"r.txt": f"{call}\n---\n{WRITE}\n---\nDone.\n---\nDone.\n", "yes.hy": "(allow (any-tool))"})
+    words = scripted(shop, "--policy", "yes.hy")
+    for mode, written in (("read", False), ("ask", True)):
+        async with editor(shop, *words, client=Editor(*["once"] * 3)) as client:
+            session = await new(client, shop)
+            await client.agent.set_session_mode(session_id=session, mode_id="plan")
+            await client.agent.set_session_mode(session_id=session, mode_id=mode)
+            await client.say(session, "Write it.")
+        assert (mode, (shop / "b.txt").exists()) == (mode, written)
+
+
 async def test_commands_run_without_a_model_and_a_flight_shows_its_plan(shop: Path) -> None:
     files(shop, {"week.org": '* PLAN Look\n#+begin_src hy\n(read-file :path "a.txt")\n#+end_src\n'})
     async with editor(shop, *scripted(shop), client=Editor()) as client:
