@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 from acp.core import RequestError
@@ -27,8 +28,10 @@ from quoth.tools.call.call import Call, Changes
 from quoth.tools.call.ports import asks_fact
 from quoth.tools.call.question import Question
 from quoth.tools.call.redaction import Redactor
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Decision
-from quoth.tools.policy.scope import suggested
+from quoth.tools.policy.model import Rule
+from quoth.tools.policy.scope import covers, read_scope, suggested
 from quoth.tools.registry.table import CognitiveTool
 
 ANSWER = "answer"
@@ -46,6 +49,7 @@ class AcpPerson:
     def __init__(self, client: Any, name: str, *, forms: bool) -> None:
         self._client, self._name = client, name
         self._open: set[asyncio.Future[Any]] = set()  # what the client is asked now
+        self._refused: list[Rule] = []  # what they allow is denied in this session
         self._alone = False  # after an interrupt: nothing is asked until ``listen``
         self._changes: Callable[[CognitiveTool, Call], Changes | None] | None = None
         if forms:
@@ -88,12 +92,17 @@ class AcpPerson:
             return None
         shown = Redactor(call.form, tool.params, by_looks=False).form
         fact = asks_fact(reason)
+        if not fact and (refused := self._refusal(tool, call)):
+            return Decision("deny", by=self._name, why=refused)
         scope = "" if fact else suggested(tool, call.form)
         options = [PermissionOption(option_id="once", kind="allow_once", name="Allow once")]
         if scope:
             name = f"In this session: {scope}"
             options.append(PermissionOption(option_id="scope", kind="allow_always", name=name))
         options.append(PermissionOption(option_id="deny", kind="reject_once", name="Deny"))
+        if scope:
+            name = f"In this session: {_denying(scope)}"
+            options.append(PermissionOption(option_id="never", kind="reject_always", name=name))
         update = ToolCallUpdate(
             tool_call_id=call.id,
             title=f"{reason}: {shown}" if fact else str(shown),
@@ -111,9 +120,18 @@ class AcpPerson:
                 return Decision("once", by=self._name)
             case "scope" if scope:
                 return Decision("scope", by=self._name, rule=scope)
+            case "never" if scope:
+                self._refused.append(read_scope(scope, tool))
+                return Decision("deny", by=self._name, why=f"{_denying(scope)} is a rule of this session")
             case "deny":
                 return Decision("deny", by=self._name)
         return None  # cancelled: the request stays open
+
+    def _refusal(self, tool: CognitiveTool, call: Call) -> str:
+        """The rule of this session that denies a call without a question; empty if there is none."""
+        workspace = Workspace(Path(self.root))
+        found = (rule for rule in self._refused if covers(rule, tool, call, workspace))
+        return next((f"{_denying(rule.text)} is a rule of this session" for rule in found), "")
 
     async def _shown(
         self, tool: CognitiveTool, call: Call, reason: str
@@ -146,3 +164,8 @@ class AcpPerson:
         said = await self._asked(self._client.create_elicitation(message=question.text, mode=mode))
         content = getattr(said, "content", None) or {}
         return str(content[ANSWER]) if content.get(ANSWER) else None
+
+
+def _denying(scope: str) -> str:
+    """The rule that denies what a scope would allow, as it is shown."""
+    return scope.replace("(allow ", "(deny ", 1)

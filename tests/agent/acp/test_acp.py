@@ -70,6 +70,7 @@ async def test_a_task_is_asked_about_with_its_difference_and_done(shop: Path) ->
         "Allow once",
         'In this session: (allow (write-file :content _ :path "b.txt" :only))',
         "Deny",
+        'In this session: (deny (write-file :content _ :path "b.txt" :only))',
     ]
     assert [(one.session_id, one.title) for one in listed] == [(session, "Write it.")]
     assert not (shop / "b.txt").exists()
@@ -91,6 +92,17 @@ async def test_a_scope_covers_the_next_call_of_its_rule(shop: Path) -> None:
         await client.say(session, "Write it.")
         await client.say(session, "Write it again.")
     assert (len(client.asked), (shop / "b.txt").read_text()) == (1, "three\n")
+
+
+async def test_a_rule_that_denies_in_this_session_asks_no_more(shop: Path) -> None:
+    other = WRITE.replace("b.txt", "c.txt")
+    again = WRITE.replace("two", "three")
+    files(shop, {"r.txt": f"{WRITE}\n---\n{again}\n---\n{other}\n---\nDone.\n"})
+    async with editor(shop, *scripted(shop), client=Editor("never", "once")) as client:
+        await client.say(await new(client, shop), "Write it.")
+    assert [one.title for one in client.asked] == [WRITE, other]
+    assert [state for _, state in client.calls()] == ["failed", "failed", "completed"]
+    assert [path.name for path in shop.glob("[bc].txt")] == ["c.txt"]
 
 
 async def test_a_call_inside_a_program_is_asked_about_by_itself(shop: Path) -> None:
