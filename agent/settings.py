@@ -22,31 +22,31 @@ def a_name(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:  # a command line may contain bytes that are not UTF-8
-        raise argparse.ArgumentTypeError(f"UTF-8 text is needed, not {text!a}") from None
+        raise argparse.ArgumentTypeError(f"expected UTF-8 text, not {text!a}") from None
     return text
 
 
 def at_least_one(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a whole number from 1 is needed, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a whole number, 1 or more, not {text}")
     return int(text)
 
 
 def whole_number(text: str) -> int:
     if not text.isdecimal() or len(text) > 9:
-        raise argparse.ArgumentTypeError(f"a whole number is needed, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a whole number, not {text}")
     return int(text)
 
 
 def whole_seconds(text: str) -> float:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"a whole number of seconds is needed, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a whole number of seconds, not {text}")
     return float(text)
 
 
 def dollars(text: str) -> float:
     if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?|\.\d{1,9}", text) or not float(text):
-        raise argparse.ArgumentTypeError(f"a number of US dollars above 0 is needed, as in 0.25, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a number of US dollars above 0, such as 0.25, not {text}")
     return float(text)
 
 
@@ -56,7 +56,7 @@ def warmth(text: str) -> float:
     except ValueError:
         found = -1.0
     if not 0 <= found <= 2:
-        raise argparse.ArgumentTypeError(f"a number from 0 to 2 is needed, not {text}")
+        raise argparse.ArgumentTypeError(f"expected a number from 0 to 2, not {text}")
     return found
 
 

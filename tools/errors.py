@@ -168,7 +168,9 @@ def did_you_mean(word: str, known: Iterable[str], lead: str = "", mark: str = ""
     return f" {lead} {', '.join(f'{mark}{name}' for name in names)}." if lead and names else ""
 
 
-def no_such(what: str, word: str, known: Iterable[str], lead: str = "There are", where: str = "") -> str:
+def no_such(
+    what: str, word: str, known: Iterable[str], lead: str = "The choices are", where: str = ""
+) -> str:
     """The sentence ``There is no WHAT WORD.``, with the nearest of the known names or all after ``lead``.
     ``where`` follows the word."""
     return f"There is no {what} {_shown(word)}{where}.{did_you_mean(word, known, lead)}"

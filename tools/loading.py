@@ -74,8 +74,8 @@ def _left_out(table: ToolTable, without: Sequence[str]) -> ToolTable:
     """A copy of the table without the tools of these names."""
     for name in without:
         if name not in table:
-            names, lead = table.names(), "The tools that ship are"
-            raise UsageError(no_such("shipped tool", name, names, lead, " to leave out"))
+            names, lead = table.names(), "The built-in tools are"
+            raise UsageError(no_such("built-in tool", name, names, lead, " to leave out"))
     gone = {table.get(name).name for name in without}
     return table.where(lambda tool: tool.name not in gone)
 

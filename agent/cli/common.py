@@ -423,7 +423,7 @@ def tell_plan(reply: Reply, options: Options) -> None:
     if not plan.steps:
         complain(f"The plan {path} was changed since its steps were written, so it stays as it is.")
         return
-    complain(f"The plan has {number_of(plan.steps, 'step')}, and nothing of it was made: {path}")
+    complain(f"The plan has {number_of(plan.steps, 'step')}; none of its calls has run: {path}")
     tell_next("Edit it as you like; to check it", options.like("fly", path, "--check"))
     tell_next("To approve it as a whole", options.like("approve", path))
     tell_next("To fly it", options.like("fly", path))

@@ -302,7 +302,7 @@ def _extras(options: Options) -> Iterator[Finding]:
     for name, lacking in missing.items():
         if lacking:
             more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
-            detail = f"{name}, for {EXTRAS[name]}, lacks {lacking[0]}{more}"
+            detail = f"{name} ({EXTRAS[name]}) needs {lacking[0]}{more}"
             yield Finding("extras", "note", detail, install_extra(name))
 
 

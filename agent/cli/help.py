@@ -118,10 +118,10 @@ class NewOptions(Options):
 def new(options: NewOptions) -> int:
     """Write the file into the folder that is named, else the current one; one that is there already stays."""
     if options.what not in (kinds := (*KINDS, EXAMPLE)):
-        raise UsageError(no_such("beginning of a", options.what, kinds))
+        raise UsageError(no_such("template", options.what, kinds))
     ending, check, use = KINDS.get(options.what, ("", "", ""))
     if options.name is None and ending:
-        raise UsageError(f"Name it: quoth new {options.what} NAME, such as word-count.")
+        raise UsageError(f"Give a name: quoth new {options.what} NAME, such as word-count.")
     name = (options.name or SHOP).removesuffix(ending)
     if not NAME.match(name):
         raise UsageError(

@@ -45,9 +45,7 @@ def list_entries(options: KnowledgeListOptions) -> int:
     if options.json:
         print_json([_listed(path, one) for path, one in found])
     elif not found and not base.faults:
-        complain(
-            f"No entry is a {options.of_kind}." if options.of_kind else "No entries were filed here yet."
-        )
+        complain(f"No entry is a {options.of_kind}." if options.of_kind else "There are no entries yet.")
     else:
         print_table([_row(one) for _, one in found])
     return FAILED if base.faults else DONE
@@ -114,7 +112,7 @@ def _named(base: FileKnowledge, name: str) -> tuple[str, Stored]:
         )
     known = [word for _, one in every for word in (one.name, one.title)]
     near = did_you_mean(name, known) or (" To list them: quoth knowledge list" if every else "")
-    none = "" if every else " No entries were filed here yet."
+    none = "" if every else " There are no entries yet."
     raise UsageError(f"Unknown entry {_in_line(name)}.{near}{none}")
 
 

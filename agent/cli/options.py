@@ -358,7 +358,8 @@ def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], 
 def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
     if not word.startswith("-"):
         raise UsageError(
-            f"{command} does not take this too: {word}. Is a text or form without quotes around it?"
+            f"{command} takes no argument {word}. If it is part of a text or form, put quotes around"
+            " the whole."
         )
     name = word.partition("=")[0]
     if name in FLAGS.values():

@@ -345,7 +345,10 @@ def _waiting_session(
     if not wanted and not found and not options.last:
         raise UsageError(_nothing(options, store))
     if len(found) > 1 and not options.last:
-        raise UsageError(f"Several sessions wait: {', '.join(found)}. Give one, or --last.")
+        raise UsageError(
+            f"Several sessions are waiting: {', '.join(found)}. Name one: quoth resume ID, or add"
+            " --last for the latest."
+        )
     session = named_or_latest(options, store, wanted, "waits" if found else "run")
     assert store is not None, "a session was found in it"
     transcript = Transcript(lambda: store)

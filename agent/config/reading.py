@@ -108,27 +108,27 @@ class _Reader(Fields):
     def text(self, node: Any, what: str = "") -> str:
         found = super().text(node, what)
         if not found.strip():
-            raise self.fault(node, f"A text in quotes is needed, not {show(node)}.")
+            raise self.fault(node, f"Expected a text in quotes, not {show(node)}.")
         return found
 
     def number(self, node: Any) -> float:
         if not isinstance(node, (m.Integer, m.Float)) or not 0 <= node < 1e15:
-            raise self.fault(node, f"A number from 0 is needed, not {show(node)}.")
+            raise self.fault(node, f"Expected a number, 0 or more, not {show(node)}.")
         return float(node)
 
     def seconds(self, node: Any, what: str = "seconds") -> float:
         if not isinstance(node, (m.Integer, m.Float)) or not 0 < node < 1e15:
-            raise self.fault(node, f"A number of {what} above 0 is needed, not {show(node)}.")
+            raise self.fault(node, f"Expected a number of {what} above 0, not {show(node)}.")
         return float(node)
 
     def temperature(self, node: Any) -> float:
         if not isinstance(node, (m.Integer, m.Float)) or not 0 <= node <= 2:
-            raise self.fault(node, f"A number from 0 to 2 is needed, not {show(node)}.")
+            raise self.fault(node, f"Expected a number from 0 to 2, not {show(node)}.")
         return float(node)
 
     def whole(self, node: Any) -> int:
         if not isinstance(node, m.Integer) or not 1 <= node < 10**15:
-            raise self.fault(node, f"A whole number from 1 is needed, not {show(node)}.")
+            raise self.fault(node, f"Expected a whole number, 1 or more, not {show(node)}.")
         return int(node)
 
     def dialect(self, node: Any) -> str:
@@ -187,7 +187,7 @@ class _Reader(Fields):
 
     def texts(self, node: Any) -> list[str]:
         if not isinstance(node, m.List):
-            raise self.fault(node, f'A list of texts is needed, such as ["~/.m2"], not {show(node)}.')
+            raise self.fault(node, f'Expected a list of texts, such as ["~/.m2"], not {show(node)}.')
         return [self.text(item) for item in node]
 
     def places(self, node: Any) -> tuple[Path, ...]:
@@ -210,7 +210,7 @@ class _Reader(Fields):
 
     def truth(self, node: Any) -> bool:
         if node not in (m.Symbol("True"), m.Symbol("False")):
-            raise self.fault(node, f"True or False is needed, not {show(node)}.")
+            raise self.fault(node, f"Expected True or False, not {show(node)}.")
         return bool(node == m.Symbol("True"))
 
     def budget(self, form: Any) -> dict[str, float] | DailyBudget:

@@ -42,8 +42,8 @@ def reads_only(tool: CognitiveTool) -> bool:
 def _empty(plan: Plan) -> Iterator[PlanFault]:
     if not plan.steps:
         mark = "#" if plan.source.name.endswith((".md", ".markdown")) else "*"
-        what = f"This plan has no steps. A step is a headline such as {mark} PLAN Say hello; see"
-        what += f" {TODO_LINE}."
+        what = f"This plan has no steps. A step is a headline such as {mark} PLAN Say hello. The first"
+        what += f" word is one of {TODO_LINE}."
         yield PlanFault(Place(plan.source, 1, 1), what)
 
 
@@ -128,7 +128,7 @@ def _model(setting: Setting | None, models: Mapping[str, Provider]) -> Iterator[
     known = names(models)
     if provider not in known:
         shown = provider or "before the colon"
-        yield PlanFault(setting.place, no_such("provider of models", shown, known, "The providers are"))
+        yield PlanFault(setting.place, no_such("model provider", shown, known, "The providers are"))
     elif not model and (colon or provider not in ("local", "local-small")):
         yield PlanFault(setting.place, f"MODEL needs a name after the colon, as in {provider}:NAME.")
 

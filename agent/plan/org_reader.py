@@ -149,11 +149,13 @@ class _OrgReading(PlanReading):
         if language not in LANGUAGES:
             if runs and self._counts(index):
                 word = language or "Nothing"
-                what = f"{word} does not run here; forms must be in {', '.join(LANGUAGES)}."
+                what = f"{word} is not a language of plans: write forms in {', '.join(LANGUAGES)}."
                 if language in instead("language"):
                     what += f" {instead('language')[language]}; with :eval no it is text for the model."
                 if not language:
-                    what = f"The block has no language; forms must be in {', '.join(LANGUAGES)}."
+                    what = (
+                        f"The block has no language: write one of {', '.join(LANGUAGES)} after #+begin_src."
+                    )
                 self.fault(element.first, element.column, what)
             return None
         rows = range(element.first + 1, element.last)

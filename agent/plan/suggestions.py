@@ -155,10 +155,10 @@ def meant_markdown(line: str, top: bool) -> tuple[int, str] | None:
 def meant_fence(language: str, text: str) -> str:
     """Return the mistake in the language of a fenced block; empty for none."""
     if language in _PROGRAMMING:
-        what = f"{language} does not run here; forms must be in {', '.join(LANGUAGES)}."
+        what = f"{language} is not a language of plans: write forms in {', '.join(LANGUAGES)}."
         return f"{what} With ```text it is text for the model."
     if not language and text.lstrip().startswith("(") and text.rstrip().endswith(")"):
-        return f"The block has no language; forms must be in {', '.join(LANGUAGES)}."
+        return f"The block has no language: write one of {', '.join(LANGUAGES)} after ```."
     return ""
 
 

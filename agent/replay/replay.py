@@ -141,7 +141,7 @@ def _not_compared(by_run: Mapping[str, Sequence[Event]]) -> list[str]:
     person = {event.key for event in by_run.get("", ()) if event.kind == "call" and "/" not in event.key}
     if not person:
         return []
-    return [f"{count(len(person), 'call')} by a person: answered by receipts, not compared."]
+    return [f"{count(len(person), 'call')} by a person: taken from the record, not compared."]
 
 
 class _Replayed:

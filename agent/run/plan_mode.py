@@ -107,14 +107,14 @@ class PlanMode:
             names = unknown_in(_text(program.form), self._tools())
             if names:
                 return (
-                    f"{tool} was not made, and the program is not a step of the plan: a step runs alone, and"
-                    f" {names[0]} was defined by another program. Write the program with all that it needs."
+                    f"{tool} was not run, and the program is not a step of the plan: each step runs alone,"
+                    f" and {names[0]} was defined by another program. Define it in this program too."
                 )
-        it = "It" if program is None else "The whole program"
-        what = f"{tool} was not made: this is plan mode. {it} is"
+        it = "The call" if program is None else "The whole program"
+        what = f"{tool} was not run: this is plan mode. {it} is"
         if (step := self._known(call, paths)) is not None:
-            return f"{what} step {step.number} of the plan already, and need not come again."
-        return f"{what} now step {self._add(call, paths).number} of the plan, still to be carried out."
+            return f"{what} step {step.number} of the plan already; do not repeat it."
+        return f"{what} now step {self._add(call, paths).number} of the plan."
 
     def _program(self, call: Call) -> Call | None:
         """The outermost program that contains the call; None if the call comes from a model or a tool."""

@@ -81,7 +81,7 @@ def confirmed(question: str, *, no_input: bool) -> bool:
 async def confirm(question: str, *, no_input: bool) -> bool:
     """The same, where a loop of asyncio runs already."""
     if no_input or not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
-        raise UsageError(f"{shown(question)} Say so with --yes.")
+        raise UsageError(f"{shown(question)} To say yes, add --yes.")
     try:
         return (await answers().ask(f"{shown(question)} [y/N] ")).strip().lower() in ("y", "yes")
     except EOFError:
@@ -262,7 +262,7 @@ class AskTerminal:
             return None
         form = _with_secrets(call_of(said), tool, call.form)
         if form.tool != tool.name:
-            raise UsageError(f"An edited call keeps its tool, {tool.name}.")
+            raise UsageError(f"An edited call must call the same tool, {tool.name}.")
         try:
             arguments(tool, form, Workspace(self._workspace))
         except InvalidCallError as error:

@@ -83,7 +83,9 @@ class Files:
     def offer(self) -> Offer:
         """Run the files. Raises UsageError for files that cannot be used."""
         if not self.tools:
-            raise UsageError("A worker offers the tools of its files: quoth worker --tools FILE …")
+            raise UsageError(
+                "Name the files with the tools that the worker offers: quoth worker --tools FILE"
+            )
         table = load_tools(self.tools, ToolTable())
         if not len(table):
             raise UsageError(f"{', '.join(self.tools)} defines no tool, so there is nothing to offer.")

@@ -481,7 +481,7 @@ CHECKED = [
     ('(deny (any-tool :path (under "~/.ssh")))', "~/.ssh is outside the workspace"),
     ('(deny (old :path "a.txt"))', ":path of old is a text, so another spelling"),
     (r'(deny (old :path (matches "a")))', ":path of old is a text, so another spelling"),
-    ('(deny (read-file :limit (under "a")))', ":limit of read-file is int, never a path."),
+    ('(deny (read-file :limit (under "a")))', ":limit of read-file is of type int; it is never a path."),
     ('(deny (read-file :path (under "secrets")))', ""),
     ('(deny (any-tool :path (one-of "a" "b/c")))', ""),
     (r'(deny (read-file :path (matches "(^|/)\\.env$")))', ""),

@@ -68,8 +68,11 @@ def test_the_last_words_of_a_gate_program_that_fails_are_not_told() -> None:
     program = GateProgram([sys.executable, "-c", "raise OSError('hunter' + '2')"])
     here = gateway(tool(), gate_programs=[program])
     name = Path(sys.executable).name
-    assert here.pass_through("(probe)").message == f"probe was denied: the gate failed ({name} ended with 1)."
-    assert f"{name} ended with 1: OSError: hunter2" in str(here.rows)
+    assert (
+        here.pass_through("(probe)").message
+        == f"probe was denied: the gate failed ({name} exited with code 1)."
+    )
+    assert f"{name} exited with code 1: OSError: hunter2" in str(here.rows)
 
 
 def test_a_dry_run_does_not_tell_it_either() -> None:

@@ -49,7 +49,7 @@ def test_all_names_follow_a_lead_where_none_is_near() -> None:
 
 def test_an_unknown_name_is_one_sentence_that_helps() -> None:
     assert no_such("mode", "onn", ["on", "off"]) == "There is no mode onn. Did you mean on?"
-    assert no_such("mode", "zebra", ["on", "off"]) == "There is no mode zebra. There are on, off."
+    assert no_such("mode", "zebra", ["on", "off"]) == "There is no mode zebra. The choices are on, off."
     assert (
         no_such("mode", "zebra", ["on"], "Its modes are", " of it")
         == "There is no mode zebra of it. Its modes are on."

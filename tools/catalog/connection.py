@@ -112,7 +112,7 @@ def redis_url(
     text = given or os.environ.get(variable) or ""
     if not text:
         raise UsageError(
-            f"No Redis server is given. Give its URL as an option, or set {variable} to {FORMS}."
+            f"No Redis server is given. Give its URL with --redis URL, or set {variable} to {FORMS}."
         )
     inside = text.startswith("@")
     files = (Path(text[1:]).expanduser(),) if inside else ()
@@ -143,7 +143,7 @@ def _line_of(path: Path) -> str:
 def _checked(text: str, ca: str | None) -> RedisUrl:
     scheme, colon, _ = text.partition("://")
     if not colon or scheme not in SCHEMES:
-        what = f"{excerpt(scheme, 20)}://" if colon else "a text without ://"
+        what = f"{excerpt(scheme, 20)}://" if colon else "text without ://"
         hint = did_you_mean(scheme, SCHEMES) if colon else ""
         raise UsageError(f"The URL of a Redis server must be {FORMS}, not {what}.{hint}")
     try:

@@ -79,7 +79,7 @@ def read_key(path: Path) -> Key:
             text = file.read(4096).strip()
     except FileNotFoundError:
         raise UsageError(
-            f"There is no key at {path}. Make one (quoth catalog key new), or copy it from the machine that"
+            f"There is no key at {path}. Create one (quoth catalog key new), or copy it from the machine that"
             " has it."
         ) from None
     except OSError as error:

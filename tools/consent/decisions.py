@@ -192,7 +192,8 @@ class Decisions(RequestStore):
                 raise UsageError("An edit needs the new call.")
             if decision.form.tool != tool.name:
                 raise UsageError(
-                    f"An edited call keeps its tool, {tool.name}; this calls {decision.form.tool}."
+                    f"An edited call must call the same tool, {tool.name}; this one calls"
+                    f" {decision.form.tool}."
                 )
             try:
                 return replace(decision, form=bound_form(tool, decision.form, self._workspace))
@@ -322,7 +323,7 @@ def _fitting(asked: Request, decision: Decision) -> Decision:
     id = asked.id
     if asked.question is None:
         raise UsageError(
-            f"Request {id} wants a yes or a no, no answer in words: quoth approve {id}, or:"
+            f"Request {id} needs a yes or a no, not an answer in words: quoth approve {id}, or:"
             f" quoth deny {id} --why TEXT"
         )
     if decision.kind == "deny":

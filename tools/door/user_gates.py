@@ -56,8 +56,8 @@ class GateProgram:
             lines = lines[-1:]  # the last line of a traceback has the error
         said = short(redact(visible(" ".join(lines))), LONGEST)
         if code == DENY:
-            return GateDecision(False, said or f"{self._name} gave no reason")
-        how = f"ended with {code}" if code > 0 else f"was ended by signal {-code}"
+            return GateDecision(False, said or f"{self._name} denied it without a reason")
+        how = f"exited with code {code}" if code > 0 else f"was killed by signal {-code}"
         raise GateError(f"{self._name} {how}", said)
 
     @property

@@ -71,8 +71,8 @@ class StorePages:
             ids = self._store().execute("SELECT id FROM texts WHERE session = ? AND user = ?", self._whose)
             hint = did_you_mean(name, [known for (known,) in ids])
             raise ToolError(
-                f"This session keeps no text {print_string(id)}."
-                + (hint or " A cut result contains its id: copy it from there.")
+                f"This session has no stored text {print_string(id)}."
+                + (hint or " A shortened result contains the id of its full text: copy that id.")
             )
         return str(found[0][0])
 

@@ -125,9 +125,11 @@ def read_written(text: str) -> tuple[str, list[Event]]:
         head = CallForm("")
     form, session, count = (head.args.get(name) for name in ("format", "session", "events"))
     if head.tool != HEADER or not isinstance(form, int) or not isinstance(count, int) or not session:
-        raise TranscriptError(f"This is not a session: its first form is not ({HEADER} …).")
+        raise TranscriptError(
+            f"This is not an exported session: a file of quoth export begins with ({HEADER} …)."
+        )
     if not isinstance(session, str) or not is_word(session):
-        raise TranscriptError(f"This is not a session: its id is not {A_WORD}.")
+        raise TranscriptError(f"This is not an exported session: its id is not {A_WORD}.")
     if form > FORMAT:
         raise TranscriptError(f"This session was written by a newer quoth, {head.args.get('quoth')}.")
     before = ""

@@ -42,7 +42,7 @@ class Fields:
     def unknown(self, node: Any, what: str, word: str, known: Collection[str], mark: str = "") -> UsageError:
         """The error for a word that is not ``known``. It names the nearest known word, or all of them,
         prefixed with ``mark``."""
-        return self.fault(node, f"{what}.{did_you_mean(word, known, 'There are', mark)}")
+        return self.fault(node, f"{what}.{did_you_mean(word, known, 'The choices are', mark)}")
 
     def head(self, form: Any, known: Collection[str], noun: str, example: str) -> str:
         """The first word of a form, which must be one of ``known``."""
@@ -56,7 +56,7 @@ class Fields:
     def text(self, node: Any, what: str = "") -> str:
         """A text that is not blank; ``what`` names it in the error."""
         if not isinstance(node, m.String) or isinstance(node, m.FString):
-            needed = f'{what} must be a text, written "x", not' if what else "A text in quotes is needed, not"
+            needed = f'{what} must be a text, written "x", not' if what else "Expected a text in quotes, not"
             raise self.fault(node, f"{needed} {show(node)}.")
         return str(node)
 
@@ -64,7 +64,7 @@ class Fields:
         """A word from a closed set, written :word or word."""
         name = str(node.name) if isinstance(node, m.Keyword) else str(node)
         if not isinstance(node, (m.Keyword, m.Symbol, m.String)) or name not in known:
-            raise self.unknown(node, f"{where} has no {show(node)}", name, known, ":")
+            raise self.unknown(node, f"{where} does not accept {show(node)}", name, known, ":")
         return name
 
     def pairs(
@@ -76,10 +76,10 @@ class Fields:
         rest = iter(form[start:])
         for key in rest:
             if not isinstance(key, m.Keyword):
-                raise self.fault(key, f"A keyword is needed before {show(key)}: {keywords(known)}.")
+                raise self.fault(key, f"Expected a keyword before {show(key)}, one of {keywords(known)}.")
             name = str(key.name)
             if name not in known:
-                raise self.unknown(key, f"({form[0]} …) has no :{name}", name, known, ":")
+                raise self.unknown(key, f"({form[0]} …) does not accept :{name}", name, known, ":")
             if name in seen:
                 raise self.fault(key, f":{name} is given twice.")
             seen.add(name)

@@ -217,7 +217,7 @@ def open_memory(url: str | None, store: Callable[[], Store], agent_id: str, **op
         return SqliteMemory(store, agent_id, **options)
     scheme, colon, _ = url.partition("://")
     if not colon or scheme not in POSTGRES:
-        shown = f"{excerpt(scheme)}://" if colon else "a text without ://"
+        shown = f"{excerpt(scheme)}://" if colon else "text without ://"
         raise UsageError(
             "The URL of the memory must be postgresql://USER:PASSWORD@HOST/DATABASE (or postgres://…), not"
             f" {shown}. Without a URL, the memory is in the workspace."

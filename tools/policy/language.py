@@ -88,7 +88,9 @@ class _RuleReader(PredicateReader):
 
     def careful(self, form: Any) -> Place:
         if len(form) > 1:
-            raise self.fault(form[1], "(careful) takes nothing; an allow exempts calls from it.")
+            raise self.fault(
+                form[1], "(careful) takes no arguments. To exempt calls from it, add an (allow …) rule."
+            )
         return self.place(form)
 
     # Rules
@@ -173,7 +175,10 @@ class _RuleReader(PredicateReader):
         if not keys:
             return items, ""
         if len(items) < 2 or items[-2] is not keys[0] or keys[0].name != "why":
-            raise self.fault(keys[0], f'A rule may end with :why "reason"; here is {show(keys[0])}.')
+            raise self.fault(
+                keys[0],
+                f'Unexpected {show(keys[0])}: the only keyword of a rule is :why "reason", at its end.',
+            )
         return items[:-2], self.text(items[-1], ":why")
 
     def _circumstance(self, item: Any) -> bool:
@@ -226,12 +231,12 @@ class _RuleReader(PredicateReader):
         head, rest = str(item[0]), item[1:]
         if head == "nested":
             if rest:
-                raise self.fault(rest[0], "(nested) takes nothing.")
+                raise self.fault(rest[0], "(nested) takes no arguments.")
             return _Clause("(nested)", test=lambda _, facts: facts.call.parent is not None)
         if head == "remote" and not rest:
             return _Clause("(remote)", of_tool=_is_remote)
         if not rest:
-            raise self.fault(item, f"({head}) says nothing; write {_SHAPES[head]}.")
+            raise self.fault(item, f"({head}) needs a value, as in {_SHAPES[head]}.")
         if head == "confidence":
             self.shares(rest)
         if head in ("depth", "confidence"):
@@ -283,7 +288,7 @@ class _RuleReader(PredicateReader):
 
     def _limit(self, form: Any, shape: str) -> tuple[str, Any]:
         if len(form) < 3 or not isinstance(form[1], m.Symbol) or not NAME.match(kebab(str(form[1]))):
-            raise self.fault(form, f"Write this as {shape}.")
+            raise self.fault(form, f"This limit needs the name of a tool and a number, as in {shape}.")
         return kebab(str(form[1])), form[2]
 
     def _words(self, form: Any, start: int, known: Mapping[str, Sequence[str]]) -> dict[str, str]:

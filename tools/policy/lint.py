@@ -172,7 +172,9 @@ def _types(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
             param = params[equality.argument]
             what = "list" if equality.first else "text"
             if (typing.get_origin(param.type) or param.type) in _NEVER[what]:
-                message = f":{param.name} of {rule.tool} is {type_name(param.type)}, never a {what}."
+                message = (
+                    f":{param.name} of {rule.tool} is of type {type_name(param.type)}; it is never a {what}."
+                )
             elif what == "text" and param.choices and equality.texts.isdisjoint(param.choices):
                 values = ", ".join(print_value(choice) for choice in param.choices)
                 message = f":{param.name} of {rule.tool} is one of {values}."
@@ -253,7 +255,7 @@ def _path_fault(rule: Rule, one: Compared, table: ToolTable, workspace: Workspac
             return ""
         if not param.holds_paths:
             if one.how == "under" and not _may_be_text(param):
-                return f":{param.name} of {tool.name} is {type_name(param.type)}, never a path."
+                return f":{param.name} of {tool.name} is of type {type_name(param.type)}; it is never a path."
             if one.how == "under" or not (_may_be_text(param) and is_path(param.name, "x")):
                 return ""
             return (
@@ -277,7 +279,10 @@ def _path_fault(rule: Rule, one: Compared, table: ToolTable, workspace: Workspac
     except (ToolError, OSError) as error:
         return str(error)
     if not workspace.holds(real):
-        return f"{one.text} is outside the workspace, which the tools that ship never leave."
+        return (
+            f"{one.text} is outside the workspace. The built-in tools never leave it, so this rule"
+            " matches none of their calls."
+        )
     return ""
 
 

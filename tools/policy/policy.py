@@ -31,7 +31,7 @@ from quoth.tools.registry.table import CognitiveTool
 if TYPE_CHECKING:
     from quoth.tools.policy.origins import Careful
 
-UNSURE = ", and whether that matches cannot be decided"
+UNSURE = ", and quoth cannot decide whether it matches"
 
 LayerKind = Literal["user", "workspace", "given", "shipped"]
 

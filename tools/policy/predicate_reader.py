@@ -317,7 +317,7 @@ class PredicateReader(Fields):
                 raise self.fault(node, f"({head} …) takes one value.")
             return self.comparison(head, rest[0])
         if head in ("and", "or", "one-of", "host", "scheme") and not rest:
-            raise self.fault(node, f"({head}) says nothing.")
+            raise self.fault(node, f"({head}) is empty: write at least one value in it.")
         if head == "and":
             heads = {str(item[0]) for item in rest if item and isinstance(item, m.Expression)}
             known, strange = heads.intersection(ORIGINS[:2]), heads.intersection(ORIGINS[2:])

@@ -24,7 +24,7 @@ from quoth.tools.policy.predicates import EvaluationContext, PagePath, Predicate
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import excerpt
 
-HOSTS = '"example.org", "*.example.org" for all below it, "localhost:8000", or "10.0.0.0/8"'
+HOSTS = '"example.org", "*.example.org" for its subdomains, "localhost:8000", or "10.0.0.0/8"'
 
 
 class HostPattern(NamedTuple):

@@ -87,7 +87,7 @@ async def run_after(
         finally:
             await running.put_away()
     except TimeoutError:
-        raise ToolError(f"it did not finish within {seconds:g} s, and was ended") from None
+        raise ToolError(f"it did not finish within {seconds:g} s, and was stopped") from None
     except (OSError, ValueError) as error:
         raise ToolError(f"it cannot be started: {getattr(error, 'strerror', None) or error}") from None
     finally:

@@ -79,7 +79,7 @@ class Background:
 
     def _listed(self) -> str:
         if not self._programs:
-            return "There is none: they end with their session."
+            return "None is running: background programs end with their session."
         said = [f"{id} ({'ended' if one.reading.done() else 'runs'})" for id, one in self._programs.items()]
         return f"There {'are' if said[1:] else 'is'} {', '.join(said)}."
 

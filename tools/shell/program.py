@@ -41,7 +41,7 @@ TOLD_BY_OUTPUT = {
     f"{READ_ONLY}|EROFS": "Programs can write only in the workspace and /tmp.",
     "could not (write|lock) config file": "The settings of git are read-only here: change them outside.",
     "Please tell me who you are": (
-        "Programs do not see the home folder; its owner may show a file of it in config.hy:"
+        "Programs cannot see the home folder; its owner may show a file of it in config.hy:"
         ' (shell :readable ["~/.gitconfig"]).'
     ),
 }
@@ -215,9 +215,9 @@ async def run(
             code = await program.communicate(take, stdin=stdin)
     except TimeoutError:
         said = plain(output.text)[-TOLD:].strip()
-        told = f" The end of its output:\n{said}" if said else " It had no output."
+        told = f" The end of its output:\n{said}" if said else " It printed nothing."
         raise ToolFailure(
-            "timeout", f"{name} did not finish within {timeout:g} s, and was ended.{told}"
+            "timeout", f"{name} did not finish within {timeout:g} s, and was stopped.{told}"
         ) from None
     except OSError as error:
         raise ToolError(f"{name} cannot be started: {str(error.strerror).lower()}.") from None
@@ -264,7 +264,7 @@ async def unseen_notes(unseen: Sequence[Path], ctx: ToolContext) -> list[str]:
     by_rule: dict[str, list[Path]] = {}
     for place in sorted(unseen[:MOST]):
         by_rule.setdefault(await _rule(place, ctx), []).append(place)
-    return [f"Programs do not see {shown(ctx.workspace.root, by_rule[rule])}: {rule}." for rule in by_rule]
+    return [f"Programs cannot see {shown(ctx.workspace.root, by_rule[rule])}: {rule}." for rule in by_rule]
 
 
 async def _rule(place: Path, ctx: ToolContext) -> str:

@@ -321,7 +321,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["tools", "test"], "Give the file whose examples to run: quoth tools test FILE"),
     (["tools", "tst", "t.hy"], "quoth tools shows one tool. To test a file: quoth tools test t.hy"),
     (["completion", "bsh"], "There is no completion for bsh. Did you mean bash?"),
-    (["new", "tol", "a"], "There is no beginning of a tol. Did you mean tool?"),
+    (["new", "tol", "a"], "There is no template tol. Did you mean tool?"),
     (
         ["new", "tool", "../a"],
         "../a is not a name: a name has letters a to z, digits and -. Example: word-count.",
@@ -338,7 +338,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["tools", "--model"], "Argument --model: expected one argument. See: quoth tools --help"),
     (
         ["call", "(echo", ":text", "hi)"],
-        "quoth call does not take this too: :text. Is a text or form without quotes around it?",
+        "quoth call takes no argument :text. If it is part of a text or form, put quotes around the whole.",
     ),
     (
         ["run", "x", "--max-steps", "0"],
@@ -395,7 +395,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     ),
     (
         ["run", "x", "--repeat-window", "5m"],
-        "Argument --repeat-window: a whole number of seconds is needed, not 5m. See: quoth run --help",
+        "Argument --repeat-window: expected a whole number of seconds, not 5m. See: quoth run --help",
     ),
     (["run", "x", "--model", "openai:gpt"], None),  # type: ignore[list-item]
     (["run", "x", "--model", "opnai:gpt"], None),  # type: ignore[list-item]
@@ -503,7 +503,7 @@ def test_stdin_that_is_no_text_is_told(here: Path, name: str) -> None:
 def test_a_name_that_is_no_text_is_a_mistake(here: Path, words: tuple[str, ...], option: str) -> None:
     said = quoth(*words, option, "a\udcff", cwd=here)
     assert (said.code, said.out) == (2, "")
-    assert f"{option}: UTF-8 text is needed, not 'a\\udcff'" in said.err
+    assert f"{option}: expected UTF-8 text, not 'a\\udcff'" in said.err
     assert "Traceback" not in said.err
 
 

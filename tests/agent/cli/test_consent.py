@@ -410,7 +410,10 @@ def test_a_request_can_be_decided_though_the_file_of_its_tool_is_gone_and_waits_
 def test_several_sessions_are_named(here: Path) -> None:
     wait(here, WRITE, "s1")
     done(here, "approve", wait(here, OTHER, "s2"))
-    assert refused(here, "resume") == "Several sessions wait: s1, s2. Give one, or --last."
+    assert (
+        refused(here, "resume")
+        == "Several sessions are waiting: s1, s2. Name one: quoth resume ID, or add --last for the latest."
+    )
     assert done(here, "resume", "--last") == "Created src/b.txt, 1 byte."
     assert quoth("resume", cwd=here).code == 3
 
@@ -435,7 +438,7 @@ MISTAKES = [
     ),
     (
         ["approve", "REQUEST", "--edit", '(read-file :path "x")'],
-        f"{AN_EDITED_CALL_KEEPS_ITS}, write-file; this calls read-file.",
+        f"{AN_EDITED_CALL_KEEPS_ITS}, write-file; this one calls read-file.",
     ),
     (
         ["approve", "REQUEST", "--edit", '(write-file :path "x"'],

@@ -88,9 +88,9 @@ def test_a_mistake_is_one_sentence(shelf: Shelf, words: list[str], said: str) ->
 
 def test_where_nothing_was_filed(tmp_path: Path) -> None:
     said = quoth("knowledge", "list", cwd=tmp_path)
-    assert (said.code, said.out, said.err) == (0, "", "quoth: No entries were filed here yet.\n")
+    assert (said.code, said.out, said.err) == (0, "", "quoth: There are no entries yet.\n")
     assert quoth("knowledge", "show", "x", cwd=tmp_path).err == (
-        "quoth: Unknown entry x. No entries were filed here yet.\n"
+        "quoth: Unknown entry x. There are no entries yet.\n"
     )
     assert not [*tmp_path.iterdir()]
 

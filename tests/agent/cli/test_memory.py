@@ -320,7 +320,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "limit that is none": (
         ["edit", "notes", "--limit", "-5"],
-        "Argument --limit: a whole number is needed, not -5. See: quoth memory edit --help",
+        "Argument --limit: expected a whole number, not -5. See: quoth memory edit --help",
     ),
     "shared with nobody": (
         ["edit", "notes", "--share", "librarian"],
@@ -576,7 +576,7 @@ def test_a_name_that_is_none_is_refused(here: Path, option: str, who: str, name:
     for words in (["list"], ["edit", "notes", "--text", "x"], ["forget", "notes", "--yes"]):
         said = f"The name of {who} {MUST_BE_1_TO} 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} {name!a}."
         if option == "--user" and "\udcff" in name:
-            said = f"Argument --user: UTF-8 text is needed, not {name!a}. See: quoth memory {words[0]} --help"
+            said = f"Argument --user: expected UTF-8 text, not {name!a}. See: quoth memory {words[0]} --help"
         assert refused(here, *words, option, name) == said
     assert text(here, "notes") == "A duck\n"
 

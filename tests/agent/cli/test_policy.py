@@ -449,7 +449,7 @@ def test_explain_of_a_reply_that_says_how_sure_it_is(here: Path) -> None:
 def test_explain_shows_what_cannot_be_decided(here: Path) -> None:
     files(here, {"p.hy": "(ask (echo :text (> 1)))\n(allow (echo :text (not (> 1))))"})
     assert explained('(echo "x")', cwd=here).out == (
-        "ask: p.hy:1 says (ask (echo :text (> 1))), and whether that matches cannot be decided.\n"
+        "ask: p.hy:1 says (ask (echo :text (> 1))), and quoth cannot decide whether it matches.\n"
         "  p.hy:1  (ask (echo :text (> 1)))  (decides; cannot be decided, so it applies)\n"
         "  p.hy:2  (allow (echo :text (not (> 1))))  (cannot be decided, so it does not apply)\n"
         "Without rules: allow, because it touches nothing.\n"

@@ -111,7 +111,7 @@ def test_the_password_of_the_server_comes_from_the_environment_again(tmp_path: P
         ),
         (
             ["--remote", "redis://127.0.0.1:1", "--key", "none"],
-            "There is no key at none. Make one (quoth catalog key new), or copy it from the machine that"
+            "There is no key at none. Create one (quoth catalog key new), or copy it from the machine that"
             " has it.",
         ),
     ],

@@ -64,7 +64,7 @@ def test_what_is_no_cost_is_a_sentence(tmp_path: Path, wrong: str) -> None:
     said = quoth("run", "Look.", f"--max-cost={wrong}", cwd=tmp_path)
     assert said.code == 2
     assert said.err == (
-        "quoth: Argument --max-cost: a number of US dollars above 0 is needed, as in 0.25, not"
+        "quoth: Argument --max-cost: expected a number of US dollars above 0, such as 0.25, not"
         f" {wrong}. See: quoth run --help\n"
     )
 

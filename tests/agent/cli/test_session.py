@@ -217,7 +217,10 @@ MISTAKES = [
     (["export", "s1", "talk.txt"], f"{THERE_IS_A_FILE} talk.txt already."),
     (["export", "s1", "no/file"], f"no/file {CANNOT_BE_WRITTEN}: No such file or directory."),
     (["import", "none.hy"], f"{THERE_IS_NO_FILE} none.hy."),
-    (["import", "talk.txt"], f"{THIS_IS_NOT_A_SESSION}: its first form is not (quoth-session …)."),
+    (
+        ["import", "talk.txt"],
+        f"{THIS_IS_NOT_A_SESSION}: a file of quoth export begins with (quoth-session …).",
+    ),
     (["import", "."], f". {CANNOT_BE_READ}: Is a directory."),
     (["rm", "s1"], f"Remove session s1, and everything that waits there? {SAY_SO_WITH_YES}."),
     (["rm", "s1", "s2", "--yes"], f"{THERE_IS_NO_SESSION} s2 in this workspace. The latest are s1."),
@@ -305,7 +308,7 @@ def test_what_was_too_long_to_show_is_there_in_a_fork(store: Store) -> None:
     id = StorePages(lambda: store, "s", "ann", 100).keep("far too long")
     for new in (fork_session(store, "s")[0], fork_session(store, "s", 1)[0]):
         assert StorePages(lambda: store, new, "ann", 100).page(id)[0] == "far too long"
-        assert "keeps no text" in complaint(
+        assert "has no stored text" in complaint(
             ToolError, lambda new=new: StorePages(lambda: store, new, "bob", 100).page(id)
         )
 

@@ -154,6 +154,6 @@ def test_what_cannot_be_shared_is_told(
 def test_without_the_key_nothing_is_shared(machines: tuple[Machine, Machine], tmp_path: Path) -> None:
     (tmp_path / "key").unlink()
     assert machines[0].types("pending").err == (
-        f"quoth: There is no key at {tmp_path / 'key'}. Make one (quoth catalog key new), or copy it from"
+        f"quoth: There is no key at {tmp_path / 'key'}. Create one (quoth catalog key new), or copy it from"
         " the machine that has it.\n"
     )

@@ -53,10 +53,10 @@ def test_a_name_that_does_not_ship_is_told_with_the_nearest(here: Path) -> None:
     said = quoth("tools", "--without", "list-fils", cwd=here)
     assert (said.code, said.err) == (
         2,
-        "quoth: There is no shipped tool list-fils to leave out. Did you mean list-files?\n",
+        "quoth: There is no built-in tool list-fils to leave out. Did you mean list-files?\n",
     )
     far = complaint(UsageError, lambda: Agent(workspace=here, tools=ToolOptions(without=["zzz"])))
-    assert far.startswith("There is no shipped tool zzz to leave out. The tools that ship are ")
+    assert far.startswith("There is no built-in tool zzz to leave out. The built-in tools are ")
 
 
 def test_a_session_that_goes_on_has_the_table_it_began_with(here: Path) -> None:

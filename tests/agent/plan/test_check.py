@@ -18,7 +18,6 @@ from sentences import (
     RETRY_IS_A_WHOLE_NUMBER,
     THERE_IS_NO_BLOCK_NAMED,
     THERE_IS_NO_PHASE,
-    THERE_IS_NO_PROVIDER,
     THERE_IS_NO_STEP,
     THERE_IS_NO_TOOL_NAMED,
     THERE_IS_NO_TOOL_OR,
@@ -62,7 +61,8 @@ MISTAKES = {
     # The plan as a whole
     "no step": (
         "* Notes\nNothing here.\n",
-        "1:1: This plan has no steps. A step is a headline such as * PLAN Say hello; see "
+        "1:1: This plan has no steps. A step is a headline such as * PLAN Say hello. The first word"
+        " is one of "
         "PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED.",
     ),
     "not UTF-8": (step(body="caf\udce9"), f"2:4: This {IS_NOT_UTF_8_TEXT}. Save the plan as UTF-8."),
@@ -277,7 +277,7 @@ MISTAKES = {
     "no tools": (step(":TOOLS:"), "3:8: TOOLS is empty. Name tools, or write nil for none."),
     "an unknown provider": (
         step(":MODEL: opnai:gpt"),
-        f"3:9: {THERE_IS_NO_PROVIDER} of models opnai. {DID_YOU_MEAN_OPENAI}?",
+        f"3:9: There is no model provider opnai. {DID_YOU_MEAN_OPENAI}?",
     ),
     "no model": (step(":MODEL:"), "3:8: MODEL is empty. Name a model, such as local or openai:NAME."),
     "a model without a name": (
@@ -386,17 +386,17 @@ MISTAKES = {
     ),
     "another language": (
         block("ls", head="sh"),
-        "2:13: sh does not run here; forms must be in hy, quoth, lisp.",
+        "2:13: sh is not a language of plans: write forms in hy, quoth, lisp.",
     ),
     "another Lisp": (
         block("(mapcar #'1+ x)", head="common-lisp"),
-        "2:13: common-lisp does not run here; forms must be in hy, quoth, lisp. A block of lisp is "
+        "2:13: common-lisp is not a language of plans: write forms in hy, quoth, lisp. A block of lisp is "
         "read as Hy, and what it has of Common Lisp (defun, let, setf, mapcar …) is rewritten; with :eval "
         "no it is text for the model.",
     ),
     "a Lisp that is not near": (
         block("(message x)", head="emacs-lisp"),
-        "2:13: emacs-lisp does not run here; forms must be in hy, quoth, lisp. A block of hy is "
+        "2:13: emacs-lisp is not a language of plans: write forms in hy, quoth, lisp. A block of hy is "
         "the nearest; with :eval no it is text for the model.",
     ),
     "the first of two forms is not closed": (
@@ -409,7 +409,7 @@ MISTAKES = {
     ),
     "no language": (
         block("1", head=":var x=1"),
-        "2:13: The block has no language; forms must be in hy, quoth, lisp.",
+        "2:13: The block has no language: write one of hy, quoth, lisp after #+begin_src.",
     ),
     "a block of Markdown": (
         step(body="```hy\n(echo)\n:RETRY: 1\n```\nDo it."),

@@ -132,12 +132,13 @@ MISTAKES = {
     ),
     "a block in a language that does not run": (
         "Do it.\n```python\nprint(1)\n```\n",
-        "3:1: python does not run here; forms must be in hy, quoth, lisp. With ```text it is text for the "
+        "3:1: python is not a language of plans: write forms in hy, quoth, lisp. With ```text it is"
+        " text for the "
         "model.",
     ),
     "forms in a block without a language": (
         "```\n(+ 1 2)\n```\n",
-        "2:1: The block has no language; forms must be in hy, quoth, lisp.",
+        "2:1: The block has no language: write one of hy, quoth, lisp after ```.",
     ),
     "a heading without a space": ("Do it.\n##PLAN b\n", "3:1: This is not a heading. Write ## PLAN b."),
     "a heading in a step": (

@@ -453,7 +453,10 @@ def test_an_event_that_was_changed_is_found_first(shop: Shop) -> None:
 
 # What is wrong with a file, and what is said of it.
 BROKEN: dict[str, tuple[Callable[[str], str], str]] = {
-    "empty": (lambda text: "", f"{THIS_IS_NOT_A_SESSION}: its first form is not (quoth-session …)."),
+    "empty": (
+        lambda text: "",
+        f"{THIS_IS_NOT_A_SESSION}: a file of quoth export begins with (quoth-session …).",
+    ),
     "a line less": (
         lambda text: "\n".join(text.splitlines()[:-1]),
         "15 of the 16 events of session s are here.",
@@ -565,7 +568,7 @@ def test_a_call_whose_secret_is_not_kept_is_not_made_again(shop: Shop) -> None:
         0,
         [
             "A call of peek was not run again: its secret is not kept.",
-            "1 call by a person: answered by receipts, not compared.",
+            "1 call by a person: taken from the record, not compared.",
         ],
     )
 

@@ -269,7 +269,7 @@ def test_they_are_options_of_a_command_and_a_session_goes_on_with_them(tmp_path:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--temperature", "warm"), f"{A_NUMBER_FROM_0} to 2 is needed, not warm"),
+        (("--temperature", "warm"), f"expected {A_NUMBER_FROM_0} to 2, not warm"),
         (("--timeout", "soon"), f"{A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT} soon"),
         (("--instructions", "@none.txt"), f"{THERE_IS_NO_FILE} none.txt."),
         (

@@ -125,7 +125,7 @@ def test_what_cannot_be_the_memory_is_a_sentence(options: dict[str, Any], senten
 
 URLS = [
     (f"mysql://ann:{SECRET}@db/x", "not mysql://"),
-    (f"ann:{SECRET}@db", "not a text without ://"),
+    (f"ann:{SECRET}@db", "not text without ://"),
 ]
 
 

@@ -135,7 +135,7 @@ def test_a_plan_is_flown_and_gives_what_was_asked_for(tmp_path: Path) -> None:
     assert (tmp_path / "setup.txt").read_text() == "version = 1\n"
     plan = ".quoth/plans/w.org"
     assert told(said)[-4:] == [
-        f"quoth: The plan has 3 steps, and nothing of it was made: {plan}",
+        f"quoth: The plan has 3 steps; none of its calls has run: {plan}",
         f"quoth: Edit it as you like; to check it: quoth fly {plan} --check",
         f"quoth: To approve it as a whole: quoth approve {plan}",
         f"quoth: To fly it: quoth fly {plan}",
@@ -218,7 +218,7 @@ LOOK = '(read-file :path "b.txt")'
 HEARD = {
     "the same call again": (
         [FIRST, FIRST],
-        "this is plan mode. It is step 1 of the plan already, and need not come again.",
+        "this is plan mode. The call is step 1 of the plan already; do not repeat it.",
     ),
     "a file that a step makes": (
         [FIRST, '(read-file :path "a.txt")'],
@@ -246,8 +246,8 @@ HEARD = {
     ),
     "a program that needs another one": (
         ['(eval (setv x "one"))', '(eval (write-file :path "a.txt" :content x))'],
-        "write-file was not made, and the program is not a step of the plan: a step runs alone, and x was"
-        " defined by another program. Write the program with all that it needs.",
+        "write-file was not run, and the program is not a step of the plan: each step runs alone, and x was"
+        " defined by another program. Define it in this program too.",
     ),
 }
 
@@ -364,7 +364,7 @@ def test_in_the_repl_plan_is_a_switch(office: Office) -> None:
         "Plan mode is off: calls run.",
         "Made.",
     ]
-    assert "The plan has 1 step, and nothing of it was made: .quoth/plans/s1.org\n" in said.err
+    assert "The plan has 1 step; none of its calls has run: .quoth/plans/s1.org\n" in said.err
     assert ",plan switches plan mode: ,plan or ,plan off. To fly a plan: ,fly x\n" in said.err
     assert (office.steps(), (office.folder / "a.txt").read_text()) == ([WRITE], "a")
 

@@ -90,7 +90,7 @@ async def test_the_rules_and_options_of_the_worker_count(tmp_path: Path, store: 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"tools": []}, "A worker offers the tools of its files: quoth worker --tools FILE …"),
+        ({"tools": []}, "Name the files with the tools that the worker offers: quoth worker --tools FILE"),
         ({"tools": ["{empty}"]}, "{empty} defines no tool, so there is nothing to offer."),
         ({"tools": ["{shop}", "{again}"]}, f"{THERE_IS_ALREADY_A_TOOL} count-fruit"),
         ({"tools": ["nowhere.hy"]}, f"{THERE_IS_NO_FILE} nowhere.hy."),

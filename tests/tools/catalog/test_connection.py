@@ -46,7 +46,7 @@ OPTIONS = "The options are ssl_ca_certs, ssl_certfile, ssl_keyfile for rediss://
 REFUSED = {
     "http://h": f"The URL of a Redis server must be {FORMS}, not http://.",
     "rdis://ann:hush@h": f"The URL of a Redis server must be {FORMS}, not rdis://. Did you mean redis?",
-    "127.0.0.1:6379": f"The URL of a Redis server must be {FORMS}, not a text without ://.",
+    "127.0.0.1:6379": f"The URL of a Redis server must be {FORMS}, not text without ://.",
     "redis://": UNREAD,
     "redis:///1": UNREAD,
     "redis://ann:hu/sh@h": UNREAD,
@@ -154,7 +154,7 @@ def test_without_a_url_it_says_where_one_may_stand() -> None:
         redis_url(None)
     assert (
         str(refused.value)
-        == f"No Redis server is given. Give its URL as an option, or set QUOTH_REDIS to {FORMS}."
+        == f"No Redis server is given. Give its URL with --redis URL, or set QUOTH_REDIS to {FORMS}."
     )
 
 

@@ -861,7 +861,7 @@ BAD: list[tuple[str, Decision, str]] = [
     (
         "an edit of another tool",
         Decision("edit", form=form("(other)")),
-        f"{AN_EDITED_CALL_KEEPS_ITS}, probe; this calls other.",
+        f"{AN_EDITED_CALL_KEEPS_ITS}, probe; this one calls other.",
     ),
     (
         "an edit that is no call",

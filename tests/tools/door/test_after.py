@@ -146,7 +146,7 @@ def test_one_that_fails_is_told_and_the_write_stays(tmp_path: Path, monkeypatch:
     (message,) = told(files(tmp_path / "home", {"x": ""}), WRITE.format("-a.txt", "a"))
     assert message.splitlines() == [
         f"After the write: no-such-program ./-a.txt: {IT_CANNOT_BE_STARTED}: No such file or directory.",
-        f"After the write: sleep 60: it {DID_NOT_FINISH_WITHIN} 0.5 s, and was ended.",
+        f"After the write: sleep 60: it {DID_NOT_FINISH_WITHIN} 0.5 s, and was stopped.",
         f"After -a.txt was written: {THERE_IS_NO_FILE} -a.txt.",
     ]
 

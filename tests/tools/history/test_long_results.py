@@ -104,8 +104,8 @@ def test_a_text_is_there_after_a_restart(tmp_path: Path) -> None:
     again.close()
 
 
-NOT_HERE = 'This session keeps no text "{near}".'
-COPY = " A cut result contains its id: copy it from there."
+NOT_HERE = 'This session has no stored text "{near}".'
+COPY = " A shortened result contains the id of its full text: copy that id."
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_another_sessions_and_another_users_text_is_refused(store: Store, sessio
     result = door.pass_through(more_form(id))
     assert (result.status, result.value) == ("error", None)
     assert result.message.startswith(
-        f'This session keeps no text "{id}". A cut result'
+        f'This session has no stored text "{id}". A shortened result'
     )  # and names no other's
     assert here(pages(store)).pass_through(more_form(id)).status == "ok"
 
@@ -153,7 +153,7 @@ def test_old_texts_are_forgotten_and_those_shown_again_are_not(store: Store) -> 
     clock.wait(KEPT_SECONDS * 0.6)
     later = StorePages(lambda: store, "s1", "ann", 500, clock)
     new = later.keep("new")
-    assert complaint(ToolError, lambda: later.page(old)).startswith("This session keeps no text")
+    assert complaint(ToolError, lambda: later.page(old)).startswith("This session has no stored text")
     assert [later.page(id)[0] for id in (shown_again, new)] == ["shown again", "new"]
 
 

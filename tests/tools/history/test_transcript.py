@@ -299,18 +299,18 @@ def test_a_copy_has_the_same_digests_and_an_id_is_given_once(transcript: Transcr
     assert events(transcript, "u") == []
 
 
-NO_HEADER = f"{THIS_IS_NOT_A_SESSION}: its first form is not (quoth-session …)."
+NO_HEADER = f"{THIS_IS_NOT_A_SESSION}: a file of quoth export begins with (quoth-session …)."
 DAMAGES: list[tuple[str, Callable[[list[str]], list[str]], str]] = [
     ("empty", lambda text: [], NO_HEADER),
     (
         "no header",
         lambda text: text[1:],
-        f"{THIS_IS_NOT_A_SESSION}: its first form is not (quoth-session …).",
+        f"{THIS_IS_NOT_A_SESSION}: a file of quoth export begins with (quoth-session …).",
     ),
     (
         "no lisp",
         lambda text: ["{}", *text],
-        "This is not a session: its first form is not (quoth-session …).",
+        "This is not an exported session: a file of quoth export begins with (quoth-session …).",
     ),
     (
         "newer",

@@ -47,9 +47,12 @@ def test_rules_that_never_matter(tmp_path: Path, text: str, kinds: list[str]) ->
 @pytest.mark.parametrize(
     ("rule", "messages"),
     [
-        ('(deny (probe :argv "git push"))', [":argv of probe is list of str, never a text."]),
-        ('(deny (probe :text ["git" ...]))', [":text of probe is str, never a list."]),
-        ('(deny (probe :size (one-of "1" "2")) (user "ann"))', [":size of probe is int, never a text."]),
+        ('(deny (probe :argv "git push"))', [":argv of probe is of type list of str; it is never a text."]),
+        ('(deny (probe :text ["git" ...]))', [":text of probe is of type str; it is never a list."]),
+        (
+            '(deny (probe :size (one-of "1" "2")) (user "ann"))',
+            [":size of probe is of type int; it is never a text."],
+        ),
         ('(deny (probe :mode "rx"))', [':mode of probe is one of "r", "w".']),
         ('(deny (probe :mode (one-of "r" "rx")))', []),
         ('(deny (probe :argv ["git" ...] :text "a"))', []),
@@ -138,7 +141,7 @@ SAVE = tool(
         ),
         ('(deny (save :path "x" :content _ :only))', []),
         ('(deny (_ :path "x" :only))', []),
-        ('(deny (save :form ["a"]))', [("mismatch", ":form of save is form, never a list.")]),
+        ('(deny (save :form ["a"]))', [("mismatch", ":form of save is of type form; it is never a list.")]),
         ('(deny (save :both "a"))', []),
         ('(deny (save :content "r"))', []),
         ('(deny (save :mode "r"))', []),
@@ -154,7 +157,7 @@ def test_what_fits_no_call_is_found(rules: str, kinds: list[tuple[str, str]]) ->
 @pytest.mark.parametrize(
     ("rules", "said"),
     [
-        ('(deny (save :size (under "src")))', ":size of save is int, never a path."),
+        ('(deny (save :size (under "src")))', ":size of save is of type int; it is never a path."),
         ('(deny (save :file (under "src")))', ""),
         ('(deny (save :both (under "src")))', ""),
         ('(deny (save :file "src/a"))', ":file of save is a text, so another spelling of the same path"),

@@ -244,7 +244,7 @@ def test_a_scope_cannot_ask_where_a_value_comes_from() -> None:
         ),
         ("(ask (in-task))", "a predicate; write it inside a clause, as in (any-tool :to (in-task))."),
         ("(ask (send :to in-task))", "in-task is not a value; write the predicate as (in-task)."),
-        ("(careful 1)", "(careful) takes nothing; an allow exempts calls from it."),
+        ("(careful 1)", "(careful) takes no arguments. To exempt calls from it, add an (allow …) rule."),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_at_its_place(rule: str, message: str) -> None:

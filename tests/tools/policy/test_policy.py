@@ -467,7 +467,7 @@ def test_a_verdict_names_the_rule_as_written_and_its_place() -> None:
     assert judged(policy(rules), '(reads "a")') == Verdict("ask", "policy.hy:5 says (ask (reads))")
     assert judged(policy(rules), '(edits "a")') == Verdict("allow", "policy.hy:6 says (allow (edits))")
     assert judged(policy("(deny (free :many (> 1)))"), "(free)").reason == (
-        "policy.hy:1 says (deny (free :many (> 1))), and whether that matches cannot be decided"
+        "policy.hy:1 says (deny (free :many (> 1))), and quoth cannot decide whether it matches"
     )
 
 
@@ -765,7 +765,10 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
             '() is not a rule. Example: (deny (write-file :path (under "secret")))',
         ),
         ("(dney (f))", "1:2: There is no rule dney. Did you mean deny?"),
-        ("(zzz (f))", "1:2: There is no rule zzz. There are deny, ask, allow, quota, cooldown, careful."),
+        (
+            "(zzz (f))",
+            "1:2: There is no rule zzz. The choices are deny, ask, allow, quota, cooldown, careful.",
+        ),
         ("(deny)", "1:1: This rule matches nothing; write (deny _) to match every call."),
         ('(ask :why "x")', "1:1: This rule matches nothing; write (ask _) to match every call."),
         ("(deny write-file)", f"1:7: write-file {IS_NOT_A_CALL}; write (write-file)."),
@@ -792,7 +795,10 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
             '1:8: not is a predicate; write it inside a clause, as in (user (not "ann")).',
         ),
         ('(deny (f :a (undr "x")))', f"1:14: {THERE_IS_NO_PREDICATE} undr. Did you mean under?"),
-        ("(deny (f :a (zzz 1)))", "1:14: There is no predicate zzz. There are under, matches, one-of, len,"),
+        (
+            "(deny (f :a (zzz 1)))",
+            "1:14: There is no predicate zzz. The choices are under, matches,",
+        ),
         ("(deny (f :a ()))", f"1:13: {THERE_IS_NO_PREDICATE} ()."),
         ("(deny (f :a abc))", '1:13: abc is not a value; write a text as "abc".'),
         ("(deny (f :a [:abc]))", '1:14: :abc is not a value; write a text as "abc".'),
@@ -808,8 +814,8 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ("(deny (f :a {1 2}))", '1:14: a key must be a text, written "x", not 1.'),
         ("(deny (f :a (not 1 2)))", '1:13: (not …) takes one predicate, as in (not "x").'),
         ("(deny (f :a (len)))", "1:13: (len …) takes one predicate, as in (len (> 2))."),
-        ("(deny (f :a (and)))", "1:13: (and) says nothing."),
-        ("(deny (f :a (one-of)))", "1:13: (one-of) says nothing."),
+        ("(deny (f :a (and)))", "1:13: (and) is empty: write at least one value in it."),
+        ("(deny (f :a (one-of)))", "1:13: (one-of) is empty: write at least one value in it."),
         ("(deny (f :a (> 1 2)))", "1:13: (> …) takes one value."),
         ('(deny (f :a (> "x")))', '1:16: (> …) takes a number, not "x".'),
         ('(deny (f :a (key "x")))', '1:13: (key …) takes a name and a predicate: (key "name" "x").'),
@@ -821,27 +827,39 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
             '(deny (f :a (matches "(a{9999}){9999}")))',
             "1:22: (a{9999}){9999} repeats too much; use smaller counts.",
         ),
-        ("(deny (effects :wirtes))", "1:16: (effects …) has no :wirtes. Did you mean :writes?"),
-        ("(deny (cost :high))", "1:13: (cost …) has no :high. There are :free, :cheap, :expensive."),
-        ("(deny (effects))", "1:7: (effects) says nothing; write (effects :writes)."),
+        ("(deny (effects :wirtes))", "1:16: (effects …) does not accept :wirtes. Did you mean :writes?"),
+        (
+            "(deny (cost :high))",
+            "1:13: (cost …) does not accept :high. The choices are :free, :cheap, :expensive.",
+        ),
+        ("(deny (effects))", "1:7: (effects) needs a value, as in (effects :writes)."),
         ("(deny (remote sg))", '1:15: sg is not a value; write a text as "sg".'),
-        ("(deny (depth))", "1:7: (depth) says nothing; write (depth > 2)."),
-        ("(deny (confidence))", "1:7: (confidence) says nothing; write (confidence < 0.5)."),
+        ("(deny (depth))", "1:7: (depth) needs a value, as in (depth > 2)."),
+        ("(deny (confidence))", "1:7: (confidence) needs a value, as in (confidence < 0.5)."),
         ("(deny (confidence < 50))", f"1:21: Confidence must be {A_NUMBER_FROM_0} to 1, not 50."),
         ('(ask (confidence (not "low")))', f'1:23: Confidence must be {A_NUMBER_FROM_0} to 1, not "low".'),
-        ("(deny (nested 1))", "1:15: (nested) takes nothing."),
-        ('(deny (f) :why "x" (nested))', '1:11: A rule may end with :why "reason"; here is :why.'),
-        ('(deny (f) :because "x")', '1:11: A rule may end with :why "reason"; here is :because.'),
+        ("(deny (nested 1))", "1:15: (nested) takes no arguments."),
+        (
+            '(deny (f) :why "x" (nested))',
+            '1:11: Unexpected :why: the only keyword of a rule is :why "reason", at its end.',
+        ),
+        (
+            '(deny (f) :because "x")',
+            '1:11: Unexpected :because: the only keyword of a rule is :why "reason", at its end.',
+        ),
         ("(deny (f) :why 3)", '1:16: :why must be a text, written "x", not 3.'),
         ("(quota f 0 :per :day)", f"1:10: A quota must be {A_WHOLE_NUMBER_FROM_1}, not 0."),
         ("(quota f 3)", "1:1: A quota needs its window: :per :day, or :minute, :hour, :week."),
-        ("(quota f)", "1:1: Write this as (quota search 3 :per :day)."),
-        ("(quota f 3 :per :dya)", "1:17: :per has no :dya. Did you mean :day?"),
-        ("(quota f 3 :pre :day)", "1:12: (quota …) has no :pre. Did you mean :per?"),
+        (
+            "(quota f)",
+            "1:1: This limit needs the name of a tool and a number, as in (quota search 3 :per :day).",
+        ),
+        ("(quota f 3 :per :dya)", "1:17: :per does not accept :dya. Did you mean :day?"),
+        ("(quota f 3 :pre :day)", "1:12: (quota …) does not accept :pre. Did you mean :per?"),
         ("(quota f 3 :per)", f"1:12: :per {HAS_NO_VALUE}."),
         ("(cooldown f 10)", "1:1: A cooldown needs its unit: :seconds, :minutes or :hours."),
         ("(cooldown f -1 :seconds)", "1:13: A cooldown must be a number above 0, not -1."),
-        ("(cooldown f 1 :days)", "1:15: (cooldown …) has no :days."),
+        ("(cooldown f 1 :days)", "1:15: (cooldown …) does not accept :days."),
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_what_would_be_right(text: str, message: str) -> None:

@@ -84,13 +84,13 @@ def test_what_holds_of_an_address(predicate: str, url: str, truth: Truth) -> Non
     assert says(predicate, url.replace("\\\\", "\\")) is truth
 
 
-HOSTS = 'a host is "example.org", "*.example.org" for all below it, "localhost:8000", or "10.0.0.0/8".'
+HOSTS = 'a host is "example.org", "*.example.org" for its subdomains, "localhost:8000", or "10.0.0.0/8".'
 
 
 @pytest.mark.parametrize(
     ("predicate", "sentence"),
     [
-        ("(host)", "(host) says nothing."),
+        ("(host)", "(host) is empty: write at least one value in it."),
         ("(host 3)", 'a host must be a text, written "x", not 3.'),
         ('(host "https://example.org")', f"https://example.org is not a host; {HOSTS}"),
         ('(host "*")', f"* is not a host; {HOSTS}"),

@@ -129,10 +129,12 @@ MISTAKES = {
     '(shell :argv "git log")': 'shell: :argv should be list of str, not "git log" (write ["git" "log"]).',
     '(shell :argv "it\'s")': 'shell: :argv should be list of str, not "it\'s" (write ["it\'s"]).',
     '(process :id "none")': (
-        'No program "none" runs in the background. There is none: they end with their session.'
+        'No program "none" runs in the background. None is running: background programs end with'
+        ' their session.'
     ),
     '(process :id "read-file")': (
-        'No program "read-file" runs in the background. There is none: they end with their session.'
+        'No program "read-file" runs in the background. None is running: background programs end with'
+        ' their session.'
         " read-file is a tool: (read-file :path …)"
     ),
 }  # fmt: skip
@@ -153,7 +155,7 @@ def test_a_program_that_takes_too_long_is_ended_and_its_output_told(here: Agent,
     result = here.call(sh(script, timeout=1))
     assert (result.status, result.message) == (
         "timeout",
-        f"sh {DID_NOT_FINISH_WITHIN} 1 s, and was ended. The end of its output:\nbegun",
+        f"sh {DID_NOT_FINISH_WITHIN} 1 s, and was stopped. The end of its output:\nbegun",
     )
     assert "sleep 100" not in processes(tmp_path / "shop")
 

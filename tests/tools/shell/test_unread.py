@@ -68,8 +68,8 @@ def test_a_file_that_only_its_owner_could_open_again_is_hidden_too(mode: int) ->
 def test_the_failure_names_the_files_that_it_did_not_see_and_the_rule(shop: Path) -> None:
     said = quoth("call", '(shell :argv ["sh" "-c" "cat .env"])', "--policy", "rules.hy", cwd=shop)
     assert said.err == (
-        r'quoth: Programs do not see .env, sub: rules.hy:4 says (deny (any-tool :path (matches "\\.env$"))).'
-        '\nPrograms do not see drawer: rules.hy:5 says (ask (read-file :path (under "drawer"))).\n'
+        r'quoth: Programs cannot see .env, sub: rules.hy:4 says (deny (any-tool :path (matches "\\.env$"))).'
+        '\nPrograms cannot see drawer: rules.hy:5 says (ask (read-file :path (under "drawer"))).\n'
     )
 
 
