@@ -74,6 +74,9 @@ class AcpPerson:
 
     async def _asked(self, question: Coroutine[Any, Any, Any]) -> Any:
         """The client's answer; None if the question is withdrawn or the client has gone."""
+        if self._alone:
+            question.close()
+            return None
         asked = asyncio.ensure_future(question)
         self._open.add(asked)
         try:
@@ -159,8 +162,6 @@ class AcpPerson:
             session_id=self.session,
             requested_schema=ElicitationSchema(properties={ANSWER: field}, required=[ANSWER]),
         )
-        if self._alone:
-            return None
         said = await self._asked(self._client.create_elicitation(message=question.text, mode=mode))
         content = getattr(said, "content", None) or {}
         return str(content[ANSWER]) if content.get(ANSWER) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,7 +35,8 @@ def command_in(text: str) -> tuple[str, str] | None:
     for a misspelt command; a path such as ``/etc/hosts`` is not one."""
     if not text.startswith("/"):
         return None
-    word, _, rest = text[1:].partition(" ")
+    word = re.split(r"\s", text[1:], maxsplit=1)[0]
+    rest = text[1 + len(word) :]
     if word in COMMANDS:
         return word, rest.strip()
     if word.isalpha() and (hint := did_you_mean(word, COMMANDS)):

@@ -53,6 +53,7 @@ from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply, ReplyReason
 from quoth.agent.session.index import find_session, fork_session, summaries
 from quoth.agent.session.render import title
+from quoth.agent.session.session import is_driven
 from quoth.tools.call.call import PROGRAMS
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.history.outline import SessionRow
@@ -99,13 +100,47 @@ class AcpSession:
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self._sending = asyncio.create_task(self._send())
         self._resuming: asyncio.Task[None] | None = None
+        self._turns: set[asyncio.Event] = set()  # prompts in progress; set: cancelled by the client
+        self._closed = False
+
+    def modes(self) -> SessionModeState:
+        """The modes, with that in which the session was opened."""
+        return MODES.model_copy(update={"current_mode_id": "plan" if self.agent.host.plan else "ask"})
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[asyncio.Event]:
+        """A prompt is answered in this context; the event is set when the client cancels it."""
+        if not self._turns:
+            self.agent.broker.listen()  # an earlier cancel does not apply to this turn
+        turn = asyncio.Event()
+        self._turns.add(turn)
+        try:
+            yield turn
+        finally:
+            self._turns.discard(turn)
+
+    async def cancel(self) -> None:
+        """Stop the prompts in progress, also those whose run has not yet begun."""
+        turns = [*self._turns]
+        for turn in turns:
+            turn.set()
+        while not self.agent.interrupt() and self._turns.intersection(turns):  # noqa: ASYNC110  a run begins
+            await asyncio.sleep(0.05)
+
+    def use_mode(self, mode: str) -> None:
+        """Change the mode between turns. Raises UsageError."""
+        if self._turns or self.agent.host.running:
+            raise UsageError("A turn is in progress. Wait for its end or cancel it, then change the mode.")
+        self.agent.host.use_plan_mode(mode == "plan")
+        self.agent.runs.use_tools(self.reading if mode == "read" else self.tools)
 
     def hear(self, event: AgentEvent) -> None:
         for update in self.updates.of(event):
             self.show(update)
 
     def show(self, update: Any) -> None:
-        self._waiting.put_nowait(update)
+        if not self._closed:
+            self._waiting.put_nowait(update)
 
     async def shown(self) -> None:
         """Wait until all updates are sent: they come before the answer to a request."""
@@ -114,14 +149,18 @@ class AcpSession:
     async def _send(self) -> None:
         while True:
             update = await self._waiting.get()
-            with contextlib.suppress(Exception):  # a client that has gone ends the connection
-                await self._client.session_update(session_id=self.agent.session, update=update)
-            self._waiting.task_done()
+            try:
+                with contextlib.suppress(Exception):  # a client that has gone ends the connection
+                    await self._client.session_update(session_id=self.agent.session, update=update)
+            finally:
+                self._waiting.task_done()
 
     def resume_later(self) -> None:
         """Ask again about what waits in a session that was loaded, and continue it. A turn that was broken
         off is continued by the person."""
-        if self.agent.runs.waits:
+        if is_driven(Path(self.agent.store.path), self.agent.session):
+            self.show(update_agent_message_text("Another process continues this session.\n"))
+        elif self.agent.runs.waits:
             self._resuming = asyncio.create_task(self._resumed())
         elif self.agent.runs.unfinished():
             self.show(update_agent_message_text("The last turn was broken off. To continue it: /resume\n"))
@@ -135,6 +174,8 @@ class AcpSession:
             self.show(update_agent_message_text(f"{error}\n"))
 
     async def aclose(self) -> None:
+        for turn in self._turns:
+            turn.set()
         self.agent.interrupt()
         if self._resuming is not None:
             with contextlib.suppress(Exception):
@@ -143,7 +184,11 @@ class AcpSession:
         await self.agent.aclose()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self.shown(), 1)
+        self._closed = True
         self._sending.cancel()
+        while not self._waiting.empty():  # a prompt that still ends waits for none of them
+            self._waiting.get_nowait()
+            self._waiting.task_done()
 
 
 class AcpServer:
@@ -153,6 +198,7 @@ class AcpServer:
         self._opening = opening
         self._talks: dict[str, AcpSession] = {}
         self._client: Any = None
+        self._turn_to_open = asyncio.Lock()  # else two requests would open one session twice
         self._name, self._forms = "client", False
 
     def on_connect(self, conn: Any) -> None:
@@ -197,7 +243,7 @@ class AcpServer:
         self, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
     ) -> NewSessionResponse:
         talk = await self._opened(cwd, None, mcp_servers)
-        return NewSessionResponse(session_id=talk.agent.session, modes=MODES)
+        return NewSessionResponse(session_id=talk.agent.session, modes=talk.modes())
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: list[Any] | None = None, **_: Any
@@ -209,13 +255,14 @@ class AcpServer:
                 talk.show(update)
         talk.resume_later()
         await talk.shown()
-        return LoadSessionResponse(modes=MODES)
+        return LoadSessionResponse(modes=talk.modes())
 
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
     ) -> ResumeSessionResponse:
-        (await self._opened(cwd, session_id, mcp_servers)).resume_later()
-        return ResumeSessionResponse(modes=MODES)
+        talk = await self._opened(cwd, session_id, mcp_servers)
+        talk.resume_later()
+        return ResumeSessionResponse(modes=talk.modes())
 
     async def fork_session(
         self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
@@ -223,8 +270,8 @@ class AcpServer:
         with _sentences():
             async with self._reading(cwd) as agent:
                 new, _count = fork_session(agent.store, find_session(agent.store, session_id))
-        await self._opened(cwd, new, mcp_servers)
-        return ForkSessionResponse(session_id=new, modes=MODES)
+        talk = await self._opened(cwd, new, mcp_servers)
+        return ForkSessionResponse(session_id=new, modes=talk.modes())
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
@@ -260,20 +307,19 @@ class AcpServer:
             raise RequestError.invalid_params({"details": said})
         talk = self._talk(session_id)
         with _sentences():
-            talk.agent.host.use_plan_mode(mode_id == "plan")
-            talk.agent.runs.use_tools(talk.reading if mode_id == "read" else talk.tools)
+            talk.use_mode(mode_id)
 
     # A turn
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> PromptResponse:
         talk = self._talk(session_id)
         agent = talk.agent
-        with _sentences():
+        with _sentences(), talk.turn() as turn:
             text, files = taken(prompt)
             if command := command_in(text):
                 talk.show(update_agent_message_text(f"{await run_command(agent, *command)}\n"))
                 await talk.shown()
-                return PromptResponse(stop_reason="end_turn")
+                return PromptResponse(stop_reason="cancelled" if turn.is_set() else "end_turn")
             if not files and not text:
                 raise UsageError("The prompt is empty.")
             self._require_model(agent)
@@ -298,7 +344,7 @@ class AcpServer:
 
     async def cancel(self, session_id: str, **_: Any) -> None:
         if (talk := self._talks.get(session_id)) is not None:
-            talk.agent.interrupt()
+            await talk.cancel()
 
     # Helpers
 
@@ -329,18 +375,20 @@ class AcpServer:
             said = "quoth takes no MCP servers from a client. Leave mcpServers empty."
             raise RequestError.invalid_params({"details": said})
         folder = _folder(cwd)
-        with _sentences():
-            if session is not None:
-                async with self._reading(cwd) as agent:
-                    session = find_session(agent.store, session)
-                if (before := self._talks.pop(session, None)) is not None:
-                    await before.aclose()
-            person = AcpPerson(self._client, self._name, forms=self._forms)
-            agent = self._opening(folder, session, person, self._channel)
-        person.session, person.root = agent.session, str(agent.workspace.root)
-        talk = AcpSession(agent, self._client)
+        async with self._turn_to_open:
+            with _sentences():
+                if session is not None:
+                    async with self._reading(cwd) as agent:
+                        found = find_session(agent.store, session)
+                    if found != session:
+                        raise UsageError(f"There is no session {session}. Did you mean {found}?")
+                    if (before := self._talks.pop(session, None)) is not None:
+                        await before.aclose()
+                person = AcpPerson(self._client, self._name, forms=self._forms)
+                agent = self._opening(folder, session, person, self._channel)
+            person.session, person.root = agent.session, str(agent.workspace.root)
+            talk = self._talks[agent.session] = AcpSession(agent, self._client)
         agent.on_event = talk.hear
-        self._talks[agent.session] = talk
         talk.show(
             update_available_commands(
                 AvailableCommand(

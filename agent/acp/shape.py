@@ -133,22 +133,28 @@ class Updates:
 
 def taken(blocks: Sequence[Any]) -> tuple[str, list[tuple[str, bytes]]]:
     """The person's words in the blocks of a prompt, and the texts and images beside them with their names,
-    which are data. Raises UsageError for audio."""
+    which are data. Raises UsageError for audio, and for data that is not base64."""
     words, files = [], []
     for number, block in enumerate(blocks, 1):
         match block.type:
             case "text":
                 words.append(block.text)
             case "image":
-                files.append(
-                    (f"image-{number}.{block.mime_type.rpartition('/')[2]}", base64.b64decode(block.data))
-                )
+                files.append((f"image-{number}.{block.mime_type.rpartition('/')[2]}", _bytes(block.data)))
             case "resource_link":
                 files.append((f"link-{number}.txt", f"{block.name}: {block.uri}\n".encode()))
             case "resource":
                 text = getattr(block.resource, "text", None)
-                data = base64.b64decode(block.resource.blob) if text is None else text.encode()
+                data = _bytes(block.resource.blob) if text is None else text.encode()
                 files.append((str(block.resource.uri).rpartition("/")[2] or f"resource-{number}", data))
             case other:
                 raise UsageError(f"quoth does not take {other} in a prompt.")
     return "\n".join(words).strip(), files
+
+
+def _bytes(text: str) -> bytes:
+    """The bytes of an attachment. Raises UsageError."""
+    try:
+        return base64.b64decode(text)
+    except ValueError:
+        raise UsageError("The data of an attachment is not base64.") from None

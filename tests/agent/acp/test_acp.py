@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from acp.helpers import resource_block, text_block
+from acp.helpers import image_block, resource_block, text_block
 from acp.schema import (
     AudioContentBlock,
     EnvVariable,
@@ -21,13 +21,16 @@ from acp.schema import (
 )
 from acp_client import Editor, editor, refused
 from commands import command
-from words import files, quoth, tool
+from words import files, grouped, quoth, tool
+from words import scripted as model
 
 from quoth.agent.acp.asking import AcpPerson
-from quoth.agent.acp.server import STOPS
+from quoth.agent.acp.server import STOPS, AcpServer
+from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import ReplyReason
 from quoth.tools.call.call import new_call
 from quoth.tools.call.ports import BEGUN_BEFORE
+from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
 
 WRITE = '(write-file :path "b.txt" :content "two\\n")'
@@ -140,6 +143,70 @@ async def test_a_cancelled_turn_leaves_its_request_open_and_load_asks_again_once
     assert ((shop / "b.txt").read_text(), pending(shop)) == ("two\n", [])
 
 
+async def test_after_a_cancelled_turn_the_client_is_asked_again(shop: Path) -> None:
+    files(shop, {"r.txt": f"{WRITE}\n---\n{WRITE}\n---\nDone.\n"})
+    async with editor(shop, *scripted(shop), client=Editor("wait", "once")) as client:
+        session = await new(client, shop)
+        turn = asyncio.create_task(client.say(session, "Write it."))
+        await asyncio.wait_for(client.question_came.wait(), 60)
+        await client.agent.cancel(session_id=session)
+        await turn
+        await client.say(session, "Write it.")
+    assert (len(client.asked), (shop / "b.txt").exists()) == (2, True)
+
+
+async def test_while_a_client_is_asked_the_mode_stays_and_a_close_ends_the_turn(shop: Path) -> None:
+    for words in ("Write it.", f"/eval\n{WRITE}"):
+        async with editor(shop, *scripted(shop), client=Editor("wait")) as client:
+            session = await new(client, shop)
+            turn = asyncio.create_task(client.say(session, words))
+            await asyncio.wait_for(client.question_came.wait(), 60)
+            assert "in progress" in await refused(
+                lambda to=client, at=session: to.agent.set_session_mode(session_id=at, mode_id="read")
+            )
+            await client.agent.close_session(session_id=session)
+            assert (await turn).stop_reason == "cancelled"
+    assert not (shop / "b.txt").exists()
+
+
+async def test_a_session_that_another_process_drives_is_shown_and_not_continued(shop: Path) -> None:
+    async with (
+        editor(shop, *scripted(shop), client=Editor("wait")) as client,
+        editor(shop, *scripted(shop), client=Editor()) as other,
+    ):
+        session = await new(client, shop)
+        turn = asyncio.create_task(client.say(session, "Write it."))
+        await asyncio.wait_for(client.question_came.wait(), 60)
+        await other.agent.load_session(cwd=str(shop), session_id=session)
+        assert (other.words(), other.asked) == ("Another process continues this session.\n", [])
+        await client.agent.cancel(session_id=session)
+        await turn
+
+
+async def test_requests_for_one_session_at_once_leave_one_agent_open(shop: Path) -> None:
+    opened: list[AsyncAgent] = []
+
+    def opening(folder: Path, session: str | None, consent: Any, channel: str) -> AsyncAgent:
+        opened.append(AsyncAgent(**grouped(workspace=folder, session=session, model=model("Hello."))))
+        return opened[-1]
+
+    server = AcpServer(opening)
+    server.on_connect(Editor())
+    session = (await server.new_session(str(shop))).session_id
+    await server.prompt(session, [text_block("Hello.")])
+    await asyncio.gather(*(server.load_session(str(shop), session) for _ in range(3)))
+    assert len([agent for agent in opened if is_open(agent)]) == 1
+    await server.aclose()
+
+
+def is_open(agent: AsyncAgent) -> bool:
+    try:
+        agent.host.require_open()
+    except UsageError:
+        return False
+    return True
+
+
 async def test_a_client_that_vanishes_leaves_its_request_open(shop: Path) -> None:
     async with editor(shop, *scripted(shop), client=Editor("wait")) as client:
         session = await new(client, shop)
@@ -208,6 +275,8 @@ async def test_plan_mode_writes_a_plan_and_nothing_else(shop: Path) -> None:
             lambda: client.agent.set_session_mode(session_id=session, mode_id="yolo")
         )
         await client.say(session, "Write it.")
+        loaded = await client.agent.load_session(cwd=str(shop), session_id=session)
+    assert loaded.modes.current_mode_id == "plan"
     assert (client.asked, (shop / "b.txt").exists()) == ([], False)
     assert len(list((shop / ".quoth/plans").glob("*.org"))) == 1
 
@@ -274,6 +343,7 @@ async def test_what_cannot_be_done_is_refused_with_a_sentence(
             await refused(
                 lambda: client.say(session, AudioContentBlock(type="audio", data="", mime_type="audio/x"))
             ),
+            await refused(lambda: client.say(session, image_block("abcde", "image/png"))),
             await refused(lambda: client.say(session, "Hello.")),
         ]
     wanted = (
@@ -283,6 +353,7 @@ async def test_what_cannot_be_done_is_refused_with_a_sentence(
         "not open here",
         "empty",
         "audio",
+        "not base64",
         "models login",
     )
     assert [word for word, one in zip(wanted, said, strict=True) if word not in one] == []
@@ -295,6 +366,9 @@ async def test_a_session_is_forked_closed_and_opened_again(shop: Path) -> None:
         other = (await client.agent.fork_session(cwd=str(shop), session_id=session)).session_id
         assert (await client.say(other, "And now?")).stop_reason == "end_turn"
         await client.agent.close_session(session_id=session)
+        assert f"Did you mean {session}?" in await refused(
+            lambda: client.agent.resume_session(cwd=str(shop), session_id=session[:-1])
+        )
         assert "not open here" in await refused(lambda: client.say(session, "Hello."))
         await client.agent.resume_session(cwd=str(shop), session_id=session)
         listed = (await client.agent.list_sessions(cwd=str(shop))).sessions
