@@ -309,7 +309,7 @@ async def test_commands_run_without_a_model_and_a_flight_shows_its_plan(shop: Pa
         wrong = await refused(lambda: client.say(session, "/evl (+ 1 2)"))
     assert client.words().startswith("3\n")
     assert "week.org: done: 1 done" in client.words()
-    assert client.words().count("scripted, calls as call-form\n") == 2
+    assert client.words().count(f"scripted:{shop}/r.txt, calls as call-form\n") == 2
     assert client.words().endswith("Nothing waits.\n")
     plans = [one for one in client.updates if one.session_update == "plan"]
     assert [entry.status for entry in plans[-1].entries] == ["completed"]
