@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakValueDictionary
 
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.subagents import services_for
@@ -17,8 +19,9 @@ from quoth.tools.call.call import Call, Route, ToolResult, Verdict, deny, new_ca
 from quoth.tools.call.canonical import as_written, checked
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.errors import InvalidCallError, UsageError
+from quoth.tools.errors import InvalidCallError, UnknownToolError, UsageError
 from quoth.tools.history.event import content_of, read_form
+from quoth.tools.history.receipts import bound_to
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.limits import changes_nothing
@@ -34,6 +37,7 @@ class Calls:
 
     def __init__(self, host: SessionHost) -> None:
         self.host = host
+        self._made: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by user and key
 
     def context(self, user_message: str = "", *, user: str = "", knowledge: str = "") -> ToolContext:
         """The context of a call outside of any run."""
@@ -50,6 +54,8 @@ class Calls:
         it returns its receipt, also in another process. Raises UsageError where the key belongs to another
         call, or the user is not a text."""
         self.host.require_open()
+        if not isinstance(user, str):
+            raise UsageError(f"The user is a text, not {user!r}.")
         if encodable(user) != user:
             raise UsageError(
                 f"The user {encodable(user)} contains an invalid character (an unpaired surrogate)."
@@ -63,7 +69,10 @@ class Calls:
                 empty = new_call(CallForm(""), route=route, user=user, session=self.host.session)
                 with self.host.record.used("call"):
                     return self.host.door.unreadable(empty, self.context(), str(form), f"{error}{caret}")
-        return await self.again(form, route, self._own_key(form, user, key) if key else "", user)
+        if not key:
+            return await self.again(form, route, user=user)
+        async with self._made.setdefault(f"{user}\n{key}", asyncio.Lock()):  # the second returns the receipt
+            return await self.again(form, route, self._own_key(form, user, key), user)
 
     async def again(self, form: CallForm, route: Route, key: str = "", user: str = "") -> ToolResult:
         """Take a call through the door. With ``key`` an earlier call is resumed."""
@@ -75,16 +84,20 @@ class Calls:
         """The key in this session of the call that a client names ``key``. Raises UsageError."""
         name = "k" + hashlib.sha256(encodable(f"{user or self.host.user}\n{key}").encode()).hexdigest()[:20]
         sql = "SELECT form FROM events WHERE session = ? AND run = '' AND key = ? AND kind = 'call' LIMIT 1"
+        # The event of a call that has ended is without its secrets; the receipt is bound to them.
+        kept = "SELECT 1 FROM receipts WHERE key = ? AND digest = ? LIMIT 1"
+        whole = f"{self.host.session}/{name}"
         for (text,) in self.host.store.execute(sql, (self.host.session, name)):
-            with contextlib.suppress(InvalidCallError):  # the door reports it
+            with contextlib.suppress(InvalidCallError, UnknownToolError):  # the door reports it
                 form, _ = checked(self.host.table.get(form.tool), form, self.host.workspace)
             made = read_form(content_of(text)["form"])
-            if made.digest != form.digest:
+            receipt = whole, bound_to(form, user or self.host.user)
+            if made.digest != form.digest and not self.host.store.execute(kept, receipt):
                 shown = Redactor.of(made, self.host.table).form
                 raise UsageError(
                     f"The key {key} belongs to the call {shown}. Give each call a key of its own."
                 )
-        return f"{self.host.session}/{name}"
+        return whole
 
     async def _recorded_call(self, form: CallForm, route: Route, key: str, user: str) -> ToolResult:
         self.host.record.open(self.host.given)

@@ -3,6 +3,7 @@ is told what a call waits for and why a run ended."""
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,26 @@ async def test_a_key_belongs_to_one_call_of_one_user(served: Served) -> None:
     assert served.put.calls == 2
 
 
+async def test_a_call_made_twice_at_once_under_its_key_runs_once(served: Served) -> None:
+    async with served.agent() as agent:
+        made = [agent.call('(put :text "a")', route="python", key="7") for _ in range(3)]
+        stages = [result.audit["stage"] for result in await asyncio.gather(*made)]
+    assert (sorted(stages), served.put.calls) == (["body", "receipt", "receipt"], 1)
+
+
+async def test_a_key_finds_a_call_with_a_secret_and_one_of_an_unknown_tool(tmp_path: Path) -> None:
+    login, table = Spy(), ToolTable()
+    params = {"token": {"type": str, "secret": True}}
+    tool("login", login, params=params, effects=["writes"], table=table)
+    async with Served(tmp_path, "(allow (login))").agent(tools=ToolOptions([*table])) as agent:
+        for _ in range(2):
+            assert (await agent.call('(login :token "s3cret")', key="7")).ok
+            assert (await agent.call("(nope)", key="8")).status == "unknown"
+        with pytest.raises(UsageError, match="belongs to the call") as refused:
+            await agent.call('(login :token "0ther")', key="7")
+    assert (login.calls, "s3cret" in str(refused.value)) == (1, False)
+
+
 async def test_a_call_is_judged_and_recorded_under_its_user(tmp_path: Path) -> None:
     served = Served(tmp_path, '(allow (put) (user "ann"))\n(deny (put) (user "zoe") :why "not zoe")')
     async with served.agent() as agent:
@@ -72,6 +93,8 @@ async def test_a_call_is_judged_and_recorded_under_its_user(tmp_path: Path) -> N
         rows = [(row["user"], row["status"]) for row in agent.audit.rows()]
         with pytest.raises(UsageError, match="an unpaired surrogate"):
             await agent.call("(put)", user="\udc80")
+        with pytest.raises(UsageError, match="The user is a text, not 5"):
+            await agent.call("(put)", user=5)
     assert (denied.status, rows) == ("denied", [("ann", "ok"), ("zoe", "denied")])
 
 
