@@ -74,11 +74,10 @@ class AcpPerson:
 
     async def _asked(self, question: Coroutine[Any, Any, Any]) -> Any:
         """The client's answer; None if the question is withdrawn or the client has gone."""
-        if self._alone:
-            question.close()
-            return None
         asked = asyncio.ensure_future(question)
         self._open.add(asked)
+        if self._alone:
+            asked.cancel()
         try:
             return await asked
         except asyncio.CancelledError:

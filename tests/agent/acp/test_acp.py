@@ -238,6 +238,15 @@ async def test_whether_a_call_began_before_is_answered_by_yes_or_no_alone() -> N
     assert (decision.kind, decision.by) == ("once", "probe")
 
 
+async def test_an_interrupt_while_the_difference_is_made_asks_nothing() -> None:
+    client = Editor("once")
+    person = AcpPerson(client, "probe", forms=False)
+    person.show_changes_by(lambda tool, call: person.interrupt())
+    probe = tool("probe", params={"text": {"type": str}}, effects=["writes"])
+    assert await person.request(probe, new_call(CallForm("probe", {"text": "a"})), "it writes") is None
+    assert client.asked == []
+
+
 @pytest.mark.parametrize("forms", [True, False])
 async def test_a_question_in_words_is_put_where_the_client_shows_forms(shop: Path, forms: bool) -> None:
     files(shop, {"r.txt": '(ask-person :question "Which colour?")\n---\nGood.\n'})
