@@ -94,7 +94,7 @@ def _last(text: str | None) -> int | None:
         return None
     many = int(text.lstrip("0")[:18] or 0) if text.isdecimal() else 0  # no trail has more rows
     if many < 1:
-        raise UsageError(f"--last takes a whole number from 1, not {text}.")
+        raise UsageError(f"--last takes a whole number, 1 or more, not {text}.")
     return many
 
 

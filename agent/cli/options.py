@@ -358,8 +358,8 @@ def parsed(parser: Parser, words: Sequence[str]) -> tuple[Callable[[Any], int], 
 def _refuse(word: str, command: str, kind: type[Options]) -> NoReturn:
     if not word.startswith("-"):
         raise UsageError(
-            f"{command} takes no argument {word}. If it is part of a text or form, put quotes around"
-            " the whole."
+            f"{command}: unexpected argument {word}. If it is part of a text or form, put the whole"
+            " in quotes."
         )
     name = word.partition("=")[0]
     if name in FLAGS.values():

@@ -211,7 +211,7 @@ def fork(options: ForkOptions) -> int:
     at = None
     if options.at is not None:
         if not options.at.isdecimal() or place_in(options.at) < 1:
-            raise UsageError(f"--at takes the number of an event, a whole number from 1, not {options.at}.")
+            raise UsageError(f"--at takes the number of an event, 1 or more, not {options.at}.")
         at = place_in(options.at)
     with open_store(options) as store:
         session = find_session(store, options.of)

@@ -413,8 +413,8 @@ def run_limits(given: RunLimits | None, config: Config = NO_CONFIG) -> RunLimits
         whole = name not in ("cost", "seconds")
         kinds = (int,) if whole else (int, float)
         if value is not None and (type(value) not in kinds or not (1 if whole else 0) <= value < math.inf):
-            what = "a whole number from 1" if whole else "a number from 0"
-            raise UsageError(f"{name} of RunLimits is {what}, not {value!r}.")
+            what = "a whole number, 1 or more" if whole else "a number from 0"
+            raise UsageError(f"{name} of RunLimits must be {what}, not {value!r}.")
     return limits
 
 
@@ -423,7 +423,7 @@ def with_longest(limits: RunLimits, reply: int | None) -> RunLimits:
     if reply is None:
         return limits
     if type(reply) is not int or reply < 1:
-        raise UsageError(f"reply_tokens is a whole number from 1 or None, not {reply!r}.")
+        raise UsageError(f"reply_tokens must be None or a whole number, 1 or more, not {reply!r}.")
     return replace(limits, reply_tokens=reply)
 
 

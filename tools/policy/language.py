@@ -265,7 +265,7 @@ class _RuleReader(PredicateReader):
     def quota(self, form: Any) -> Limit:
         tool, count = self._limit(form, "(quota search 3 :per :day)")
         if not isinstance(count, m.Integer) or count < 1:
-            raise self.fault(count, f"A quota must be a whole number from 1, not {show(count)}.")
+            raise self.fault(count, f"A quota must be a whole number, 1 or more, not {show(count)}.")
         words: Any = self._words(form, 3, {"per": PERS, "by": BYS})
         if "per" not in words:
             raise self.fault(form, "A quota needs its window: :per :day, or :minute, :hour, :week.")

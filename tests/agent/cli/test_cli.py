@@ -338,7 +338,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["tools", "--model"], "Argument --model: expected one argument. See: quoth tools --help"),
     (
         ["call", "(echo", ":text", "hi)"],
-        "quoth call takes no argument :text. If it is part of a text or form, put quotes around the whole.",
+        "quoth call: unexpected argument :text. If it is part of a text or form, put the whole in quotes.",
     ),
     (
         ["run", "x", "--max-steps", "0"],

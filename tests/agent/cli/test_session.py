@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from sentences import (
-    A_WHOLE_NUMBER_FROM_1,
     CANNOT_BE_READ,
     CANNOT_BE_USED,
     CANNOT_BE_WRITTEN,
@@ -211,8 +210,8 @@ MISTAKES = [
     (["log", "--org", "--hy"], "Argument --hy: not allowed with argument --org. See: quoth log --help"),
     (["fork", "s1", "--at", "6"], "There is no event s1.6; session s1 has 5 events."),
     (["fork", "s1", "--at", "9" * 5000], f"There is no event s1.{'9' * 18}; session s1 has 5 events."),
-    (["fork", "s1", "--at", "0"], f"--at takes the number of an event, {A_WHOLE_NUMBER_FROM_1}, not 0."),
-    (["fork", "s1", "--at", "x"], f"--at takes the number of an event, {A_WHOLE_NUMBER_FROM_1}, not x."),
+    (["fork", "s1", "--at", "0"], "--at takes the number of an event, 1 or more, not 0."),
+    (["fork", "s1", "--at", "x"], "--at takes the number of an event, 1 or more, not x."),
     (["fork"], "The following arguments are required: ID. See: quoth fork --help"),
     (["export", "s1", "talk.txt"], f"{THERE_IS_A_FILE} talk.txt already."),
     (["export", "s1", "no/file"], f"no/file {CANNOT_BE_WRITTEN}: No such file or directory."),

@@ -459,11 +459,11 @@ async def test_a_request_that_cannot_be_paid_is_not_sent() -> None:
 @pytest.mark.parametrize(
     ("wrong", "sentence"),
     [
-        ({"tokens": 0}, f"tokens of RunLimits is {A_WHOLE_NUMBER_FROM_1}, not 0."),
-        ({"cost": -1}, f"cost of RunLimits is {A_NUMBER_FROM_0}, not -1."),
-        ({"cost": True}, f"cost of RunLimits is {A_NUMBER_FROM_0}, not True."),
-        ({"seconds": "9"}, f"seconds of RunLimits is {A_NUMBER_FROM_0}, not '9'."),
-        ({"parallel": 0}, f"parallel of RunLimits is {A_WHOLE_NUMBER_FROM_1}, not 0."),
+        ({"tokens": 0}, f"tokens of RunLimits must be {A_WHOLE_NUMBER_FROM_1}, not 0."),
+        ({"cost": -1}, f"cost of RunLimits must be {A_NUMBER_FROM_0}, not -1."),
+        ({"cost": True}, f"cost of RunLimits must be {A_NUMBER_FROM_0}, not True."),
+        ({"seconds": "9"}, f"seconds of RunLimits must be {A_NUMBER_FROM_0}, not '9'."),
+        ({"parallel": 0}, f"parallel of RunLimits must be {A_WHOLE_NUMBER_FROM_1}, not 0."),
     ],
 )
 def test_what_is_no_bound_is_a_sentence(tmp_path: Path, wrong: dict[str, Any], sentence: str) -> None:

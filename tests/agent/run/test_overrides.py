@@ -224,7 +224,7 @@ def test_an_interrupt_reaches_a_run_with_options_of_its_own(tmp_path: Path) -> N
         ({"temperature": 3}, f"temperature is {A_NUMBER_FROM_0} to 2 or None, not 3."),
         ({"temperature": True}, f"temperature is {A_NUMBER_FROM_0} to 2 or None, not True."),
         ({"timeout": 0}, f"{TIMEOUT_IS_A_NUMBER_OF} or None, not 0."),
-        ({"reply_tokens": 0}, f"reply_tokens is {A_WHOLE_NUMBER_FROM_1} or None, not 0."),
+        ({"reply_tokens": 0}, f"reply_tokens must be None or {A_WHOLE_NUMBER_FROM_1}, not 0."),
         ({"api_key": "@none"}, f"The key in none {CANNOT_BE_READ}: No such file or directory."),
     ],
 )

@@ -70,7 +70,7 @@ def test_no_more_is_asked_for_than_there_is_room_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "7", True])
 def test_what_is_no_number_of_tokens_is_a_sentence(tmp_path: Path, wrong: Any) -> None:
     said = complaint(UsageError, lambda: Agent(workspace=tmp_path, limits=RunLimits(reply_tokens=wrong)))
-    assert said == f"reply_tokens of RunLimits is {A_WHOLE_NUMBER_FROM_1}, not {wrong!r}."
+    assert said == f"reply_tokens of RunLimits must be {A_WHOLE_NUMBER_FROM_1}, not {wrong!r}."
 
 
 @pytest.mark.parametrize(

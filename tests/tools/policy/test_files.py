@@ -8,7 +8,13 @@ import stat
 from pathlib import Path
 
 import pytest
-from sentences import CANNOT_BE_READ, IS_NOT_A_REGULAR_FILE, SAYS_NOTHING, TAKES_NOTHING, TAKES_ONE_VALUE
+from sentences import (
+    CANNOT_BE_READ,
+    IS_EMPTY_WRITE_AT_LEAST,
+    IS_NOT_A_REGULAR_FILE,
+    TAKES_NOTHING,
+    TAKES_ONE_VALUE,
+)
 from words import complaint, files
 
 from quoth.tools.errors import UsageError
@@ -130,11 +136,11 @@ def test_a_rule_is_told_with_the_name_of_its_file_in_the_package() -> None:
         ("(cooldown echo 878401 :hours)", "A cooldown can be at most 878,400 hours."),
         ("(cooldown echo 0 :hours)", "A cooldown must be a number above 0, not 0."),
         ("(cooldown echo 1)", "A cooldown needs its unit: :seconds, :minutes or :hours."),
-        ("(quota echo 0 :per :day)", "A quota must be a whole number from 1, not 0."),
-        ("(quota echo 1.5 :per :day)", "A quota must be a whole number from 1, not 1.5."),
+        ("(quota echo 0 :per :day)", "A quota must be a whole number, 1 or more, not 0."),
+        ("(quota echo 1.5 :per :day)", "A quota must be a whole number, 1 or more, not 1.5."),
         ("(quota echo 1 :per :day)", ""),
         ("(quota echo 1)", "A quota needs its window: :per :day, or :minute, :hour, :week."),
-        ("(deny (echo :x (and)))", f"(and{SAYS_NOTHING}."),
+        ("(deny (echo :x (and)))", f"(and{IS_EMPTY_WRITE_AT_LEAST}."),
         ("(deny (echo :x (> 1 2)))", f"(> {TAKES_ONE_VALUE}."),
         ('(deny (echo :x {"a"}))', "This dictionary has a key without a value."),
         ('(deny (echo :x {"a" 1 "b" 2}))', ""),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sentences import THERE_IS_NO_PREDICATE
+from sentences import IS_EMPTY_WRITE_AT_LEAST, THERE_IS_NO_PREDICATE
 from words import complaint, form, table_of, tool
 
 from quoth.tools.call.call import new_call
@@ -90,7 +90,7 @@ HOSTS = 'a host is "example.org", "*.example.org" for its subdomains, "localhost
 @pytest.mark.parametrize(
     ("predicate", "sentence"),
     [
-        ("(host)", "(host) is empty: write at least one value in it."),
+        ("(host)", f"(host{IS_EMPTY_WRITE_AT_LEAST}."),
         ("(host 3)", 'a host must be a text, written "x", not 3.'),
         ('(host "https://example.org")', f"https://example.org is not a host; {HOSTS}"),
         ('(host "*")', f"* is not a host; {HOSTS}"),
