@@ -33,6 +33,7 @@ from quoth.tools.consent.requests import Decision
 from quoth.tools.policy.model import Rule
 from quoth.tools.policy.scope import covers, read_scope, suggested
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.text import number_of
 
 ANSWER = "answer"
 
@@ -142,13 +143,20 @@ class AcpPerson:
         lines = [f"Asked because {reason.rstrip('.')}."]
         lines += [f"! {one.argument}: {one.words}" for one in call.origins() if not one.known]
         found = None if self._changes is None else await asyncio.to_thread(self._changes, tool, call)
-        files = found.files if found else ()
+        files, hide = found.files if found else (), Redactor(call.form, tool.params, by_looks=False).text
         if found and found.trouble:
             lines.append(found.trouble)
+        lines += [
+            f"It replaces the binary file {one.path}, {number_of(one.binary, 'byte')}."
+            for one in files
+            if one.binary is not None
+        ]
         return [
             tool_content(text_block("\n".join(lines))),
             *(
-                tool_diff_content(f"{self.root}/{one.path}", one.after or "", one.before)
+                tool_diff_content(
+                    f"{self.root}/{one.path}", hide(one.after or ""), one.before and hide(one.before)
+                )
                 for one in files
                 if one.binary is None
             ),

@@ -51,7 +51,7 @@ from quoth.agent.acp.shape import Updates, taken
 from quoth.agent.client import AsyncAgent
 from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply, ReplyReason
-from quoth.agent.session.index import find_session, fork_session, summaries
+from quoth.agent.session.index import find_session, fork_session, place_in, summaries
 from quoth.agent.session.render import title
 from quoth.agent.session.session import is_driven
 from quoth.tools.call.call import PROGRAMS
@@ -283,7 +283,7 @@ class AcpServer:
                 for name, one in self._talks.items()
             ]
             return ListSessionsResponse(sessions=opened)
-        start = int(cursor) if cursor and cursor.isdecimal() else 0
+        start = place_in(cursor) if cursor and cursor.isdecimal() else 0
         with _sentences():
             async with self._reading(cwd) as agent:
                 rows = [*agent.transcript.sessions()][::-1]

@@ -28,7 +28,7 @@ from quoth.agent.acp.asking import AcpPerson
 from quoth.agent.acp.server import STOPS, AcpServer
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import ReplyReason
-from quoth.tools.call.call import new_call
+from quoth.tools.call.call import Change, Changes, new_call
 from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
@@ -247,6 +247,18 @@ async def test_an_interrupt_while_the_difference_is_made_asks_nothing() -> None:
     assert client.asked == []
 
 
+async def test_a_difference_is_without_secrets_and_a_binary_file_is_named() -> None:
+    client = Editor("once")
+    person = AcpPerson(client, "probe", forms=False)
+    changed = (Change("a", "old s3cret", "new s3cret"), Change("b", None, None, 5))
+    person.show_changes_by(lambda tool, call: Changes(changed))
+    probe = tool("probe", params={"token": {"type": str, "secret": True}}, effects=["writes"])
+    await person.request(probe, new_call(CallForm("probe", {"token": "s3cret"})), "it writes")
+    reason, difference = client.asked[0].content
+    assert (difference.old_text, difference.new_text) == ("old [secret]", "new [secret]")
+    assert reason.content.text.endswith("It replaces the binary file b, 5 bytes.")
+
+
 @pytest.mark.parametrize("forms", [True, False])
 async def test_a_question_in_words_is_put_where_the_client_shows_forms(shop: Path, forms: bool) -> None:
     files(shop, {"r.txt": '(ask-person :question "Which colour?")\n---\nGood.\n'})
@@ -381,6 +393,7 @@ async def test_a_session_is_forked_closed_and_opened_again(shop: Path) -> None:
         assert "not open here" in await refused(lambda: client.say(session, "Hello."))
         await client.agent.resume_session(cwd=str(shop), session_id=session)
         listed = (await client.agent.list_sessions(cwd=str(shop))).sessions
+        assert not (await client.agent.list_sessions(cwd=str(shop), cursor="9" * 5000)).sessions
     assert {one.session_id for one in listed} == {session, other}
 
 
