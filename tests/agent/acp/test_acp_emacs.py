@@ -76,7 +76,7 @@ if EMACS:
         (asked,) = [one["params"] for one in lines if one.get("method") == "session/request_permission"]
         assert (asked["toolCall"]["title"], [one["optionId"] for one in asked["options"]]) == (
             WRITE,
-            ["once", "scope", "deny"],
+            ["once", "scope", "deny", "never"],
         )
         said = "".join(one["content"]["text"] for one in updates(lines, "agent_message_chunk"))
         assert said.strip() == "Grüße 😀"
