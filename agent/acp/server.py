@@ -58,6 +58,7 @@ from quoth.tools.call.call import PROGRAMS
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.history.outline import SessionRow
 from quoth.tools.policy.limits import only_reads
+from quoth.tools.text import listed
 
 PROTOCOL = 1
 LISTED = 50  # sessions of one page of session/list
@@ -104,8 +105,13 @@ class AcpSession:
         self._closed = False
 
     def modes(self) -> SessionModeState:
-        """The modes, with that in which the session was opened."""
-        return MODES.model_copy(update={"current_mode_id": "plan" if self.agent.host.plan else "ask"})
+        """The modes, with that in which the session was opened. Remote tools are renewed before each turn, so
+        they cannot be narrowed to those that read."""
+        remote = self.agent.host.parts.remote is not None
+        return SessionModeState(
+            current_mode_id="plan" if self.agent.host.plan else "ask",
+            available_modes=[mode for mode in MODES.available_modes if mode.id != "read" or not remote],
+        )
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[asyncio.Event]:
@@ -131,6 +137,8 @@ class AcpSession:
         """Change the mode between turns. Raises UsageError."""
         if self._turns or self.agent.host.running:
             raise UsageError("A turn is in progress. Wait for its end or cancel it, then change the mode.")
+        if mode not in (known := [one.id for one in self.modes().available_modes]):
+            raise UsageError(f"Unknown mode {mode}. The modes are {listed(known)}.")
         self.agent.host.use_plan_mode(mode == "plan")
         self.agent.runs.use_tools(self.reading if mode == "read" else self.tools)
 
@@ -302,9 +310,6 @@ class AcpServer:
         return CloseSessionResponse()
 
     async def set_session_mode(self, mode_id: str, session_id: str, **_: Any) -> None:
-        if mode_id not in {mode.id for mode in MODES.available_modes}:
-            said = f"Unknown mode {mode_id}. The modes are ask, read and plan."
-            raise RequestError.invalid_params({"details": said})
         talk = self._talk(session_id)
         with _sentences():
             talk.use_mode(mode_id)

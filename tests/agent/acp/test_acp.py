@@ -6,10 +6,12 @@ import asyncio
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pytest
+from acp.core import RequestError
 from acp.helpers import image_block, resource_block, text_block
 from acp.schema import (
     AudioContentBlock,
@@ -315,6 +317,21 @@ async def test_read_only_mode_has_no_tool_that_writes(shop: Path, call: str) -> 
             await client.agent.set_session_mode(session_id=session, mode_id=mode)
             await client.say(session, "Write it.")
         assert (mode, (shop / "b.txt").exists()) == (mode, written)
+
+
+async def test_renewed_remote_tools_have_no_read_only_mode(tmp_path: Path) -> None:
+    agent = AsyncAgent(**grouped(workspace=tmp_path, model=model("Hello.")))
+    server = AcpServer(lambda *_: agent)
+    server.on_connect(Editor())
+    parts, agent.host.parts = agent.host.parts, replace(agent.host.parts, remote=cast("Any", object()))
+    opened = await server.new_session(str(tmp_path))
+    assert opened.modes is not None
+    assert [mode.id for mode in opened.modes.available_modes] == ["ask", "plan"]
+    with pytest.raises(RequestError) as wrong:
+        await server.set_session_mode("read", opened.session_id)
+    assert wrong.value.data == {"details": "Unknown mode read. The modes are ask and plan."}
+    agent.host.parts = parts
+    await server.aclose()
 
 
 async def test_commands_run_without_a_model_and_a_flight_shows_its_plan(shop: Path) -> None:
