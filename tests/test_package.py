@@ -109,7 +109,7 @@ def test_a_room_imported_bare_refuses_with_a_sentence(room: str) -> None:
     """Else there would be two tables of tools."""
     done = python("-c", f"import {room}", cwd=rooms()[0].resolve().parent)
     assert done.stderr.splitlines()[-1] == (
-        f"ImportError: {room} is a part of quoth: write quoth.{room} in place of {room}."
+        f"ImportError: {room} is a part of quoth: import quoth.{room}, not {room}."
     )
 
 

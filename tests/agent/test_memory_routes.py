@@ -182,7 +182,7 @@ async def by_python(world: World) -> dict[tuple[str, str], str]:
             await work()
             found[operation, permission] = "ok"
         except ToolFailure as failure:
-            asked = "no person can be asked here" in str(failure)
+            asked = "no person can be asked" in str(failure)
             found[operation, permission] = "pending" if asked else failure.status
     return found
 

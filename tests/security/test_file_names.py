@@ -77,7 +77,7 @@ def test_a_person_sees_a_name_on_one_line_wherever_it_is_asked_told_and_put_back
     lines(here, "trust", shown="other\\nFORGED/AGENTS.md")
     lines(here, "trust", "--yes", shown="bad\\nFORGED")
     run = ("run", "Do it.", "--model", "scripted:replies.txt", "--session", "s1")
-    lines(here, *run, "--no-input")
+    lines(here, *run, "--no-input", shown='"in… 18 characters"')
     lines(here, "pending")
     quoth("rm", "s1", "--yes", cwd=here)
     lines(here, *run, "--yes")

@@ -20,7 +20,7 @@ from quoth.tools.builtin.process import run_argv
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.workspace import Workspace
 
-QUESTION = "Allow it? [y/N/s/e/? for help, or why not]"
+QUESTION = "Allow it? y, n (default), s, e, ? for help"
 WRITE = '(write-file :path "a" :content "b")'
 MANY = '(pmap (fn [x] (write-file :path (str x) :content "b")) (range 12))'
 NESTED = f"(eval {json.dumps(WRITE)})"

@@ -327,7 +327,7 @@ async def _worked(place: Place) -> list[str]:
     async with AsyncAgent(workspace=place.shop, consent="yes") as agent:
         for script in DAY:
             result = await agent.call(f"(shell :argv {print_value(['sh', '-c', script])})")
-            if not result.ok or "kept" in result.message:
+            if not result.ok or "was kept" in result.message:
                 said.append(f"{script}: {result.message}")
     return said
 

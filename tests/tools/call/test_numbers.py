@@ -33,7 +33,7 @@ PROMISED = {
     "workspace.REMEMBERED": 2_000,
     "workspace.MAX_BYTES": 5_000_000,
     "workspace.TRIES": 20,
-    "call.ArgumentOrigin._field_defaults": {"values": (), "more": 0},
+    "call.ArgumentOrigin._field_defaults": {"values": (), "more": 0, "aims": True},
     "call.Call.depth": 0,
     "call.Call.round": 0,
     "call.Call.order": 0,
