@@ -105,8 +105,8 @@ class AcpSession:
         self._closed = False
 
     def modes(self) -> SessionModeState:
-        """The modes, with that in which the session was opened. Remote tools are renewed before each turn, so
-        they cannot be narrowed to those that read."""
+        """The modes, with the present one. The mode ``read`` has a fixed list of tools, which the tools of
+        ``--remote`` would replace before each turn."""
         remote = self.agent.host.parts.remote is not None
         return SessionModeState(
             current_mode_id="plan" if self.agent.host.plan else "ask",
