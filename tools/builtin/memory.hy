@@ -305,7 +305,7 @@ ctx.memory and ctx.search check permissions and limits."
     (.say ctx f"Skipped {(number-of hidden "hit")}: the rules forbid reading."))
   (told (cond
           seen  f"{(number-of (len seen) "hit")}, the best first."
-          (.get options "semantic")  "No text is similar enough in meaning. To look for the words themselves, use search."
+          (.get options "semantic")  "No text is similar in meaning. To look for the words, use search."
           (in "grep-search" ctx.tool-names)
             "Nothing was found in memory and conversations; to search files, use grep-search."
           True  "Nothing was found.") :hits seen))

@@ -493,7 +493,7 @@ def test_a_search_hands_over_its_options_and_shows_each_hit(make: Make) -> None:
 def test_semantic_search_asks_for_meaning_alone(make: Make) -> None:
     shelf = Shelf()
     told = value(room(make, shelf=shelf), '(semantic-search "what he eats")')
-    nothing = "No text is similar enough in meaning. To look for the words themselves, use search."
+    nothing = "No text is similar in meaning. To look for the words, use search."
     assert told == {"success": True, "message": nothing, "hits": []}
     assert shelf.asked == [("what he eats", "agent", SearchOptions(semantic=True))]
 
