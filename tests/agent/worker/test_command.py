@@ -184,7 +184,7 @@ def test_a_catalogue_that_redis_has_lost_is_published_again(shop: Shop, redis: s
             f"{THE_REDIS_AT} redis://127.0.0.1:1 {CANNOT_BE_USED}: {NO_SERVER_ANSWERS_THERE}.",
         ),
         (["--redis", "redis://:hush@127.0.0.1"], "A password on the command line can be seen by everybody"),
-        (["--key", "key.txt"], f"{THERE_IS_NO_KEY_AT} key.txt. Make one (quoth catalog key new)"),
+        (["--key", "key.txt"], f"{THERE_IS_NO_KEY_AT} key.txt. Create one (quoth catalog key new)"),
         (
             ["--memory", "5"],
             "--memory 5 is too low: with these tools and 10 calls at once the worker needs",

@@ -110,7 +110,7 @@ async def test_the_functions_are_those_of_the_seed(redis: str, state: Any) -> No
 
 
 async def test_without_a_key_nothing_is_published(catalog: Catalog) -> None:
-    with pytest.raises(UsageError, match=rf"{THERE_IS_NO_KEY_AT} .*\. Make one \(quoth catalog key new\)"):
+    with pytest.raises(UsageError, match=rf"{THERE_IS_NO_KEY_AT} .*\. Create one \(quoth catalog key new\)"):
         await publish_catalog(catalog.redis, table("pears"), prefix=catalog.prefix)
     assert await catalog.load() is None
 

@@ -174,7 +174,7 @@ def test_a_model_reads_a_skill_and_its_files(home: Path) -> None:
     ("form", "sentence"),
     [
         ('(skill :name "note")', "There is no skill note. Did you mean notes?"),
-        ('(skill :name "zzz")', "There is no skill zzz. There are notes."),
+        ('(skill :name "zzz")', "There is no skill zzz. The choices are notes."),
         (
             '(skill :name "bad")',
             f"The skill .quoth/skills/bad {IS_NOT_TRUSTED}; read it,",

@@ -128,7 +128,7 @@ WRONG = {
     BLOCK.format(":PERMISSION: humen\n"): "m.org:1: a: There is no permission humen. Did you mean human?",
     BLOCK.replace("core", "x").format(
         ""
-    ): "m.org:1: a: There is no kind x. There are core, working, archival.",
+    ): "m.org:1: a: There is no kind x. The choices are core, working, archival.",
     BLOCK.format(":LIMIT: many\n"): 'm.org:1: a: limit must be a whole number, not "many".',
     BLOCK.format(":UPDATED: then\n"): (
         "m.org:1: a: updated is a date or a time such as 2026-01-31 or 2026-01-31T09:30, not 'then'."
