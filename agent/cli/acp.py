@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import agent_of, begin_to_serve, open_store
 from quoth.agent.cli.options import DONE, RunOptions, take_over
-from quoth.agent.terminal.output import results_only
+from quoth.agent.terminal.output import complain, results_only
 from quoth.tools.errors import UsageError
 from quoth.tools.installing import install_extra
 from quoth.tools.policy.project import find_project
@@ -52,9 +53,21 @@ def acp(options: AcpOptions) -> int:
         with results_only():  # what a tool prints must not get among the messages
             try:
                 await run_agent(server, writer, reader, use_unstable_protocol=True)  # type: ignore[arg-type]
+            except (AttributeError, TypeError, ValueError) as error:
+                said = f"The client sent a message that is not of the protocol ({type(error).__name__})."
+                raise UsageError(said) from error
             finally:
                 await server.aclose()
 
+    if not options.debug:
+        logging.basicConfig(handlers=[_OneLine()])  # of the protocol's package
     begin_to_serve()
     asyncio.run(serve())
     return DONE
+
+
+class _OneLine(logging.Handler):
+    """Prints a record as one line on stderr, without its traceback."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        complain(f"{record.getMessage()}.")

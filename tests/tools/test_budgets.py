@@ -18,7 +18,7 @@ LINES = {
     "agent": 1349,
     "agent/acp": 689,
     "agent/chat": 700,
-    "agent/cli": 5284,
+    "agent/cli": 5293,
     "agent/config": 325,
     "agent/flight": 1915,
     "agent/manual": 436,

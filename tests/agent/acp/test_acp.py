@@ -442,3 +442,15 @@ def test_without_the_package_a_sentence_says_how_to_get_it(
     said = subprocess.run([*command(), "acp"], cwd=shop, env=env, capture_output=True, text=True, timeout=60)
     assert (said.returncode, said.stdout) == (2, "")
     assert "quoth acp needs the package agent-client-protocol" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "said"),
+    [("hello", 0, "Error parsing JSON-RPC message"), ("[1]", 2, "a message that is not of the protocol")],
+)
+def test_what_is_no_message_gets_a_sentence(shop: Path, line: str, code: int, said: str) -> None:
+    done = subprocess.run(
+        [*command(), "acp"], input=f"{line}\n", cwd=shop, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (code, "", False)
+    assert said in done.stderr

@@ -274,7 +274,9 @@ def test_what_is_no_address_is_said_in_a_sentence(url: str, sentence: str) -> No
 
 def test_a_rule_that_cannot_judge_what_is_no_address_says_why() -> None:
     said = refusal("example.org", '(deny (fetch :url (path (under "/drafts"))))')
-    assert said.endswith("quoth cannot decide whether it matches: example.org has no scheme; write https://example.org.")
+    assert said.endswith(
+        "quoth cannot decide whether it matches: example.org has no scheme; write https://example.org."
+    )
 
 
 def test_a_name_that_nobody_knows(names: dict[str, list[str]]) -> None:
