@@ -49,7 +49,7 @@ def spread(number: int) -> str:
         "(ask ({tool} :limit (> {n}000)))",
         '(deny ({tool} :text "word{n}"))',
         '(deny ({tool} :argv ["git" "push{n}" ...]))',
-        '(allow ({tool} :path (under "src")) (route "none{n}"))',
+        '(allow ({tool} :path (under "src")) (user "none{n}"))',
         "(deny ({tool}) (depth > 1{n}))",
         '(ask ({tool} :glob (one-of "a{n}" "b{n}")))',
         "(ask (effects :net) (depth > 2{n}))",

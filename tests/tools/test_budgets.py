@@ -48,7 +48,7 @@ LINES = {
     "tools/memory": 3151,
     "tools/org": 695,
     "tools/origin": 773,
-    "tools/policy": 2896,
+    "tools/policy": 2900,
     "tools/program": 1765,
     "tools/registry": 3236,
     "tools/remote": 2003,

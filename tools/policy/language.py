@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 import hy.models as m
 
-from quoth.tools.errors import did_you_mean
+from quoth.tools.call.call import ROUTES
+from quoth.tools.errors import did_you_mean, no_such
 from quoth.tools.lisp.fields import read_forms
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import show
@@ -246,6 +247,9 @@ class _RuleReader(PredicateReader):
             words = frozenset(self.word(node, known, f"({head} …)") for node in rest)
             fits = _has_cost if head == "cost" else _keeps_to if kind == "allow" else _has_effect
             return _Clause(_joined(head, rest), of_tool=fits(words))
+        if head == "route":  # a misspelt route would never match
+            for node in (one for one in rest if isinstance(one, m.String) and str(one) not in ROUTES):
+                raise self.fault(node, no_such("route", str(node), ROUTES))
         predicate = any_of([self.predicate(node) for node in rest])
         of_tool = _is_remote if head == "remote" else None
         return _Clause(_joined(head, rest), of_tool, _OF_CALL[head](predicate))

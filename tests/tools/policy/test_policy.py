@@ -839,6 +839,7 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ("(deny (confidence))", "1:7: (confidence) needs a value, as in (confidence < 0.5)."),
         ("(deny (confidence < 50))", f"1:21: Confidence must be {A_NUMBER_FROM_0} to 1, not 50."),
         ('(ask (confidence (not "low")))', f'1:23: Confidence must be {A_NUMBER_FROM_0} to 1, not "low".'),
+        ('(deny (route "rply"))', "1:14: There is no route rply. Did you mean reply?"),
         ("(deny (nested 1))", "1:15: (nested) takes no arguments."),
         (
             '(deny (f) :why "x" (nested))',
