@@ -5,25 +5,21 @@ Each function takes the REPL and the text after the command's name. None evaluat
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 import shutil
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.run.runs import undo_of
-from quoth.agent.session.session import alone
+from quoth.agent.session.session import to_itself
 from quoth.agent.session.undo import Undo, UndoPlan, changed_lines, left_lines, uncovered_lines
 from quoth.agent.terminal.output import tell_next
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.file_lock import not_in_use
 from quoth.tools.text import number_of, one_line
 
 if TYPE_CHECKING:
-    from quoth.agent.client import AsyncAgent
     from quoth.agent.repl.interpreter import Interpreter
 
 
@@ -303,7 +299,7 @@ def undo(repl: Interpreter, rest: str) -> None:
     """Undo the last message and the changes of files since it, or one of the two."""
     if rest not in WAYS:
         raise UsageError(f"Type ,undo, ,undo files or ,undo message; not ,undo {rest}.")
-    with _to_itself(repl.agent):
+    with to_itself(repl.agent.store.path, repl.agent.session):
         _undo(repl, rest)
 
 
@@ -332,17 +328,8 @@ def _undo(repl: Interpreter, rest: str) -> None:
 def redo(repl: Interpreter, rest: str) -> None:
     """Redo the changes of files that the last undo reversed. An undone message stays undone."""
     way = undo_of(repl.agent.host)
-    with _to_itself(repl.agent):
+    with to_itself(repl.agent.store.path, repl.agent.session):
         _do(repl, way, way.plan_redo())
-
-
-@contextlib.contextmanager
-def _to_itself(agent: AsyncAgent) -> Iterator[None]:
-    """Context in which no other process drives the session or writes to it. Enter it before undoing the
-    message, so that a refusal changes nothing. Raises BusyError."""
-    store = agent.store.path
-    with not_in_use(store, agent.session), alone(Path(store), agent.session):
-        yield
 
 
 def _do(repl: Interpreter, way: Undo, plan: UndoPlan) -> None:

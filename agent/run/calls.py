@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
 
-from quoth.agent.run.host import SessionHost
+from quoth.agent.run.host import SessionHost, require_text
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.origins import past_calls
 from quoth.agent.terminal.pages import explanation_lines
@@ -54,12 +54,7 @@ class Calls:
         it returns its receipt, also in another process. Raises UsageError where the key belongs to another
         call, or the user is not a text."""
         self.host.require_open()
-        if not isinstance(user, str):
-            raise UsageError(f"The user is a text, not {user!r}.")
-        if encodable(user) != user:
-            raise UsageError(
-                f"The user {encodable(user)} contains an invalid character (an unpaired surrogate)."
-            )
+        require_text("user", user)
         if isinstance(form, str):
             try:
                 form = from_model(read_one(form))

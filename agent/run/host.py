@@ -29,8 +29,8 @@ from quoth.agent.run.options import (
     with_longest,
 )
 from quoth.agent.run.own import OwnMemory, OwnPrograms, boundary_of, with_own
-from quoth.agent.run.parts import AgentParts, open_parts
-from quoth.agent.run.run import RUNNING, RunLimits
+from quoth.agent.run.parts import AgentParts, open_parts, tell
+from quoth.agent.run.run import RunLimits
 from quoth.agent.session.drift import ToolDrift, changes_of, told_versions
 from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session
@@ -242,8 +242,7 @@ class SessionHost:
 
     def _show(self, text: str) -> None:
         """Send the output of a call's program to the listener, as it arrives."""
-        run = RUNNING.get()
-        (self.events.tell if run is None else run.pass_on)(AgentEvent("output", text))
+        tell(self.events, AgentEvent("output", text))
 
     # Its tools, models and settings
 
@@ -456,6 +455,16 @@ class SessionHost:
         await self.aclose()
 
 
+def require_text(what: str, word: str) -> None:
+    """Raise UsageError for the name of a user or session that is not a text without half characters."""
+    if not isinstance(word, str):
+        raise UsageError(f"The {what} is a text, not {word!r}.")
+    if encodable(word) != word:
+        raise UsageError(
+            f"The {what} {encodable(word)} contains an invalid character (an unpaired surrogate)."
+        )
+
+
 @takes_fields
 def open_host(
     *,
@@ -514,11 +523,8 @@ def open_host(
     if not (consent is None or consent == "yes" or hasattr(consent, "request")):
         raise UsageError(f'consent is "yes", None or an object with a method request, not {consent!r}.')
     user = user or user_name()
-    for name, word in (("user", user), ("session", session or "")):
-        if encodable(word) != word:
-            raise UsageError(
-                f"The {name} {encodable(word)} contains an invalid character (an unpaired surrogate)."
-            )
+    require_text("user", user)
+    require_text("session", session or "")
     options = model_options(model).overridden(
         instructions=instructions, temperature=temperature, timeout=timeout, api_key=api_key
     )

@@ -220,7 +220,7 @@ def _tell_asked(events: Events, broker: Broker, request: str) -> None:
     BEFORE_ASKING.get()()
     if _is_heard(events):
         asked = broker.find(request)
-        _tell(events, AgentEvent("question", asked, call=asked.call, parent=asked.parent or ""))
+        tell(events, AgentEvent("question", asked, call=asked.call, parent=asked.parent or ""))
 
 
 def _tell_inner(
@@ -232,14 +232,14 @@ def _tell_inner(
     shown = Redactor.of(call.form, table(), by_looks=False).form
     parent = call.parent or ""
     if result is None:
-        _tell(events, AgentEvent("call", shown, call=call.id, parent=parent))
+        tell(events, AgentEvent("call", shown, call=call.id, parent=parent))
     else:
         record = CallRecord(call.form, result, shown, key=key_in(call))
-        _tell(events, AgentEvent("result", record, call=call.id, parent=parent))
+        tell(events, AgentEvent("result", record, call=call.id, parent=parent))
 
 
-def _tell(events: Events, event: AgentEvent) -> None:
-    """Tell the run whose call runs now, or the agent."""
+def tell(events: Events, event: AgentEvent) -> None:
+    """Send an event to the listener of the run whose call runs now, or of the agent."""
     run = RUNNING.get()
     (events.tell if run is None else run.pass_on)(event)
 

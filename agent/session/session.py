@@ -23,7 +23,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.origin.quotations import ReadText
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.storage.file_lock import Use, hold, in_use, is_held
+from quoth.tools.storage.file_lock import Use, hold, in_use, is_held, not_in_use
 
 TALK_RUNS = 50
 FILE_TOOLS = {"read-file", "edit-file", "write-file"}  # their caller knows the content of the file
@@ -32,6 +32,13 @@ FILE_TOOLS = {"read-file", "edit-file", "write-file"}  # their caller knows the 
 def alone(store: Path, session: str) -> contextlib.AbstractContextManager[None]:
     """A lock: in this context no other process may drive the session. Raises UsageError if one does."""
     return hold(_lock(store, session), f"Session {session} is being driven by another process.")
+
+
+@contextlib.contextmanager
+def to_itself(store: Path | str, session: str) -> Iterator[None]:
+    """Context in which no other process drives the session or writes to it. Raises BusyError."""
+    with not_in_use(store, session), alone(Path(store), session):
+        yield
 
 
 def is_driven(store: Path, session: str) -> bool:
