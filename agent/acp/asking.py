@@ -93,19 +93,22 @@ class AcpPerson:
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
         if self._alone:
             return None
-        shown = Redactor(call.form, tool.params, by_looks=False).form
+        hide = Redactor(call.form, tool.params, by_looks=False)
+        shown = hide.form
         fact = asks_fact(reason)
-        if not fact and (refused := self._refusal(tool, call)):
-            return Decision("deny", by=self._name, why=refused)
+        if not fact and (rule := self._refusing(tool, call)) is not None:
+            return Decision("deny", by=self._name, why=_refusal(rule.text))
         scope = "" if fact else suggested(tool, call.form)
-        options = [PermissionOption(option_id="once", kind="allow_once", name="Allow once")]
-        if scope:
-            name = f"In this session: {scope}"
-            options.append(PermissionOption(option_id="scope", kind="allow_always", name=name))
-        options.append(PermissionOption(option_id="deny", kind="reject_once", name="Deny"))
-        if scope:
-            name = f"In this session: {_denying(scope)}"
-            options.append(PermissionOption(option_id="never", kind="reject_always", name=name))
+        options = [
+            PermissionOption(option_id="once", kind="allow_once", name="Allow once"),
+            PermissionOption(option_id="scope", kind="allow_always", name=f"In this session: {scope}"),
+            PermissionOption(option_id="deny", kind="reject_once", name="Deny"),
+            PermissionOption(
+                option_id="never", kind="reject_always", name=f"In this session: {_denying(scope)}"
+            ),
+        ]
+        if not scope:
+            options = [one for one in options if one.option_id in ("once", "deny")]
         update = ToolCallUpdate(
             tool_call_id=call.id,
             title=f"{reason}: {shown}" if fact else str(shown),
@@ -113,7 +116,7 @@ class AcpPerson:
             status="pending",
             raw_input=dict(shown.args),
             locations=locations_of(tool, shown, self.root),
-            content=await self._shown(tool, call, reason),
+            content=await self._shown(tool, call, reason, hide),
         )
         answer = await self._asked(
             self._client.request_permission(session_id=self.session, options=options, tool_call=update)
@@ -125,25 +128,24 @@ class AcpPerson:
                 return Decision("scope", by=self._name, rule=scope)
             case "never" if scope:
                 self._refused.append(read_scope(scope, tool))
-                return Decision("deny", by=self._name, why=f"{_denying(scope)} is a rule of this session")
+                return Decision("deny", by=self._name, why=_refusal(scope))
             case "deny":
                 return Decision("deny", by=self._name)
         return None  # cancelled: the request stays open
 
-    def _refusal(self, tool: CognitiveTool, call: Call) -> str:
-        """The rule of this session that denies a call without a question; empty if there is none."""
+    def _refusing(self, tool: CognitiveTool, call: Call) -> Rule | None:
+        """The rule of this session that denies a call without a question, if there is one."""
         workspace = Workspace(Path(self.root))
-        found = (rule for rule in self._refused if covers(rule, tool, call, workspace))
-        return next((f"{_denying(rule.text)} is a rule of this session" for rule in found), "")
+        return next((rule for rule in self._refused if covers(rule, tool, call, workspace)), None)
 
     async def _shown(
-        self, tool: CognitiveTool, call: Call, reason: str
+        self, tool: CognitiveTool, call: Call, reason: str, hide: Redactor
     ) -> list[ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent]:
         """What the person reads beside the form: the reason, marked origins, and each file's difference."""
         lines = [f"Asked because {reason.rstrip('.')}."]
         lines += [f"! {one.argument}: {one.words}" for one in call.origins() if not one.known]
         found = None if self._changes is None else await asyncio.to_thread(self._changes, tool, call)
-        files, hide = found.files if found else (), Redactor(call.form, tool.params, by_looks=False).text
+        files = found.files if found else ()
         if found and found.trouble:
             lines.append(found.trouble)
         lines += [
@@ -155,7 +157,9 @@ class AcpPerson:
             tool_content(text_block("\n".join(lines))),
             *(
                 tool_diff_content(
-                    f"{self.root}/{one.path}", hide(one.after or ""), one.before and hide(one.before)
+                    f"{self.root}/{one.path}",
+                    hide.text(one.after or ""),
+                    one.before and hide.text(one.before),
                 )
                 for one in files
                 if one.binary is None
@@ -177,3 +181,8 @@ class AcpPerson:
 def _denying(scope: str) -> str:
     """The rule that denies what a scope would allow, as it is shown."""
     return scope.replace("(allow ", "(deny ", 1)
+
+
+def _refusal(scope: str) -> str:
+    """Why a call is denied that the scope would allow."""
+    return f"{_denying(scope)} is a rule of this session"

@@ -10,13 +10,12 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.calls import explained
 from quoth.agent.run.runs import undo_of
-from quoth.agent.session.session import alone
+from quoth.agent.session.session import to_itself
 from quoth.agent.session.undo import left_lines, uncovered_lines
 from quoth.agent.terminal.forms import show_value
 from quoth.agent.terminal.pages import rules_page
 from quoth.agent.terminal.requests import pending_text
 from quoth.tools.errors import UsageError, did_you_mean
-from quoth.tools.storage.file_lock import not_in_use
 
 # What each does, and the hint for its argument; empty where it takes none.
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -74,8 +73,7 @@ async def run_command(agent: AsyncAgent, name: str, rest: str) -> str:
 
 
 def _undo(agent: AsyncAgent) -> str:
-    store = str(agent.store.path)
-    with not_in_use(store, agent.session), alone(Path(store), agent.session):
+    with to_itself(agent.store.path, agent.session):
         undo = undo_of(agent.host)
         since = undo.last_group()
         plan = undo.plan(since)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
@@ -57,7 +58,9 @@ from quoth.agent.session.session import is_driven
 from quoth.tools.call.call import PROGRAMS
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.history.outline import SessionRow
+from quoth.tools.history.transcript import Transcript
 from quoth.tools.policy.limits import only_reads
+from quoth.tools.storage.database import Store
 from quoth.tools.text import listed
 
 PROTOCOL = 1
@@ -86,6 +89,10 @@ class OpenAgent(Protocol):
     """Opens the agent of a session: a new one, or the one with this id."""
 
     def __call__(self, folder: Path, session: str | None, consent: Any, channel: str) -> AsyncAgent: ...
+
+
+# Opens the store of a folder's workspace, or None if it has none.
+ReadStore = Callable[[Path], AbstractContextManager[Store | None]]
 
 
 class AcpSession:
@@ -200,10 +207,11 @@ class AcpSession:
 
 
 class AcpServer:
-    """The agent side of one connection. ``opening`` opens the agents of its sessions."""
+    """The agent side of one connection. ``opening`` opens the agents of its sessions, ``reading`` the store
+    in which sessions are found."""
 
-    def __init__(self, opening: OpenAgent) -> None:
-        self._opening = opening
+    def __init__(self, opening: OpenAgent, reading: ReadStore) -> None:
+        self._opening, self._reading = opening, reading
         self._talks: dict[str, AcpSession] = {}
         self._client: Any = None
         self._turn_to_open = asyncio.Lock()  # else two requests would open one session twice
@@ -259,7 +267,7 @@ class AcpServer:
         """Open a session, show it as it was, and ask again about what waits, once."""
         talk = await self._opened(cwd, session_id, mcp_servers)
         with _sentences():
-            for update in talk.updates.of_transcript([*talk.agent.transcript.events(talk.agent.session)]):
+            for update in talk.updates.of_transcript(talk.agent.transcript.events(talk.agent.session)):
                 talk.show(update)
         talk.resume_later()
         await talk.shown()
@@ -275,9 +283,10 @@ class AcpServer:
     async def fork_session(
         self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
     ) -> ForkSessionResponse:
-        with _sentences():
-            async with self._reading(cwd) as agent:
-                new, _count = fork_session(agent.store, find_session(agent.store, session_id))
+        with _sentences(), self._reading(_folder(cwd)) as store:
+            found = find_session(store, session_id)
+            assert store is not None, "a session was found in it"
+            new, _count = fork_session(store, found)
         talk = await self._opened(cwd, new, mcp_servers)
         return ForkSessionResponse(session_id=new, modes=talk.modes())
 
@@ -292,10 +301,11 @@ class AcpServer:
             ]
             return ListSessionsResponse(sessions=opened)
         start = place_in(cursor) if cursor and cursor.isdecimal() else 0
-        with _sentences():
-            async with self._reading(cwd) as agent:
-                rows = [*agent.transcript.sessions()][::-1]
-                page = [*summaries(agent.store, (SessionRow(*row) for row in rows[start : start + LISTED]))]
+        with _sentences(), self._reading(_folder(cwd)) as store:
+            if store is None:
+                return ListSessionsResponse(sessions=[])
+            rows = [*Transcript(lambda: store).sessions()][::-1]
+            page = [*summaries(store, (SessionRow(*row) for row in rows[start : start + LISTED]))]
         found = [
             SessionInfo(session_id=one.id, cwd=cwd, title=title(one.task), updated_at=one.last)
             for one in page
@@ -366,15 +376,6 @@ class AcpServer:
         except UsageError as error:
             raise RequestError.auth_required({"details": f"{error} Or: {LOGIN}"}) from None
 
-    @contextlib.asynccontextmanager
-    async def _reading(self, cwd: str) -> AsyncIterator[AsyncAgent]:
-        async with self._opening(_folder(cwd), None, None, self._channel) as agent:
-            yield agent
-
-    @property
-    def _channel(self) -> str:
-        return f"acp {self._name}"
-
     async def _opened(self, cwd: str, session: str | None, servers: list[Any] | None) -> AcpSession:
         if servers:
             said = "quoth takes no MCP servers from a client. Leave mcpServers empty."
@@ -383,14 +384,14 @@ class AcpServer:
         async with self._turn_to_open:
             with _sentences():
                 if session is not None:
-                    async with self._reading(cwd) as agent:
-                        found = find_session(agent.store, session)
+                    with self._reading(folder) as store:
+                        found = find_session(store, session)
                     if found != session:
                         raise UsageError(f"There is no session {session}. Did you mean {found}?")
                     if (before := self._talks.pop(session, None)) is not None:
                         await before.aclose()
                 person = AcpPerson(self._client, self._name, forms=self._forms)
-                agent = self._opening(folder, session, person, self._channel)
+                agent = self._opening(folder, session, person, f"acp {self._name}")
             person.session, person.root = agent.session, str(agent.workspace.root)
             talk = self._talks[agent.session] = AcpSession(agent, self._client)
         agent.on_event = talk.hear

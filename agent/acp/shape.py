@@ -6,7 +6,7 @@ Sources: the prompt turn, tool calls and agent plan of https://agentclientprotoc
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from acp.helpers import (
@@ -111,7 +111,7 @@ class Updates:
     def _plan(self) -> Any:
         return update_plan(plan_entry(title, status=status) for title, status in self._steps.values())
 
-    def of_transcript(self, events: Sequence[Event]) -> Iterator[Any]:
+    def of_transcript(self, events: Iterable[Event]) -> Iterator[Any]:
         """The updates that show a session as it was: its tasks, words, thoughts and calls."""
         called: dict[str, str] = {}
         for event in events:

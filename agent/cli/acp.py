@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from quoth.tools.policy.project import find_project
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
+    from quoth.tools.storage.database import Store
 
 
 class AcpOptions(RunOptions):
@@ -35,8 +37,16 @@ def acp(options: AcpOptions) -> int:
         said = f"quoth acp needs the package agent-client-protocol: {install_extra('acp')}"
         raise UsageError(said) from None
 
+    def at(folder: Path, session: str | None = None) -> AcpOptions:
+        return replace(options, workspace=str(find_project(folder).root), session=session, no_input=True)
+
+    def reading(folder: Path) -> AbstractContextManager[Store | None]:
+        one = at(folder)
+        one.project.require_rules()
+        return open_store(one)
+
     def opening(folder: Path, session: str | None, consent: Any, channel: str) -> AsyncAgent:
-        one = replace(options, workspace=str(find_project(folder).root), session=session, no_input=True)
+        one = at(folder, session)
         if session:
             with open_store(one) as store:
                 one = take_over(one, store, session, one.asker)
@@ -45,7 +55,7 @@ def acp(options: AcpOptions) -> int:
         return agent
 
     async def serve() -> None:
-        server = AcpServer(opening)
+        server = AcpServer(opening, reading)
         try:
             reader, writer = await stdio_streams(limit=DEFAULT_STDIO_BUFFER_LIMIT_BYTES)
         except (ValueError, OSError):  # a file, or closed

@@ -34,6 +34,7 @@ from quoth.tools.call.call import Change, Changes, new_call
 from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.storage.database import existing_store
 
 WRITE = '(write-file :path "b.txt" :content "two\\n")'
 
@@ -192,7 +193,7 @@ async def test_requests_for_one_session_at_once_leave_one_agent_open(shop: Path)
         opened.append(AsyncAgent(**grouped(workspace=folder, session=session, model=model("Hello."))))
         return opened[-1]
 
-    server = AcpServer(opening)
+    server = AcpServer(opening, existing_store)
     server.on_connect(Editor())
     session = (await server.new_session(str(shop))).session_id
     await server.prompt(session, [text_block("Hello.")])
@@ -321,7 +322,7 @@ async def test_read_only_mode_has_no_tool_that_writes(shop: Path, call: str) -> 
 
 async def test_renewed_remote_tools_have_no_read_only_mode(tmp_path: Path) -> None:
     agent = AsyncAgent(**grouped(workspace=tmp_path, model=model("Hello.")))
-    server = AcpServer(lambda *_: agent)
+    server = AcpServer(lambda *_: agent, existing_store)
     server.on_connect(Editor())
     parts, agent.host.parts = agent.host.parts, replace(agent.host.parts, remote=cast("Any", object()))
     opened = await server.new_session(str(tmp_path))
