@@ -22,12 +22,6 @@ from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import ToolTable
 
 
-@pytest.fixture
-def table() -> Any:
-    with registering_in(ToolTable()) as table:
-        yield table
-
-
 def at(table: ToolTable) -> Gateway:
     return gateway(*table.tools())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -20,7 +20,6 @@ from quoth import (
     cognitive_tool,
     define_tool,
     deny,
-    registering_in,
     tool_of,
 )
 from quoth.tools.errors import UsageError
@@ -28,11 +27,7 @@ from quoth.tools.registry.define import OPTIONS
 from quoth.tools.registry.function import FunctionSettings, in_python
 from quoth.tools.registry.table import ToolTable
 
-
-@pytest.fixture(autouse=True)
-def table() -> Iterator[ToolTable]:
-    with registering_in(ToolTable()) as table:
-        yield table
+pytestmark = pytest.mark.usefixtures("table")
 
 
 def double(number: int) -> int:

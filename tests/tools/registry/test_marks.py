@@ -3,7 +3,6 @@ definition is refused with their place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, NewType
 
@@ -22,18 +21,12 @@ from quoth import (
     Wire,
     WorkspacePath,
     register,
-    registering_in,
     tool_of,
 )
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.parameters import Param
-from quoth.tools.registry.table import ToolTable
 
-
-@pytest.fixture(autouse=True)
-def table() -> Iterator[ToolTable]:
-    with registering_in(ToolTable()) as table:
-        yield table
+pytestmark = pytest.mark.usefixtures("table")
 
 
 class Login(BaseModel):
