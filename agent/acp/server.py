@@ -61,9 +61,11 @@ from quoth.tools.history.outline import SessionRow
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.policy.limits import only_reads
 from quoth.tools.storage.database import Store
-from quoth.tools.text import listed
+from quoth.tools.text import listed, short
+from quoth.tools.visible import visible
 
 PROTOCOL = 1
+NAME_CHARS = 60  # of a client's name
 LISTED = 50  # sessions of one page of session/list
 LOGIN = "quoth models login PROVIDER"
 STOPS: dict[ReplyReason, StopReason] = {
@@ -231,7 +233,7 @@ class AcpServer:
         client_info: Implementation | None = None,
         **_: Any,
     ) -> InitializeResponse:
-        self._name = client_info.name if client_info else "client"
+        self._name = short(visible(client_info.name), NAME_CHARS) if client_info else "client"
         asks = getattr(client_capabilities, "elicitation", None)
         self._forms = getattr(asks, "form", None) is not None
         return InitializeResponse(

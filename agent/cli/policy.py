@@ -73,10 +73,15 @@ class ExplainOptions(Options):
     route: str = option(
         "--route", "NAME", "route of the call: call, reply, program, … (default: call)", default="call"
     )
+    client: str = option("--client", "NAME", "name of the client, such as zed (default: none)", default="")
     nested: bool = switch("--nested", "judge it as a call inside a program")
     confidence: float | None = option(
         "--confidence", "X", "the model's own estimate of its confidence, 0 to 1 (default: none)", type=_share
     )
+
+    @property
+    def channel(self) -> str:
+        return f"acp {self.client}" if self.client else ""
 
 
 class TrustOptions(Options):
@@ -139,7 +144,7 @@ def explain(options: ExplainOptions) -> int:
         return _explain_session(options)
     if options.route not in ROUTES:
         raise UsageError(no_such("route", options.route, ROUTES))
-    agent = agent_of(options)
+    agent = agent_of(options, channel=options.channel)
     for note in agent.policy.notes:
         complain(note)
     marks: dict[str, Any] = {"route": options.route, "confidence": options.confidence}
@@ -173,7 +178,8 @@ def _explain_session(options: ExplainOptions) -> int:
         session = find_session(store, options.session)
         assert store is not None, "a session was found in it"
         users = users_of(Transcript(lambda: store), session)
-        agent = agent_of(take_over(options, store, session, users[0] if users else ""), store=store)
+        options = take_over(options, store, session, users[0] if users else "")
+        agent = agent_of(options, channel=options.channel, store=store)
         for note in agent.policy.notes:
             complain(note)
         found = list(judged_again(agent.host))

@@ -146,7 +146,8 @@ def judged(host: SessionHost, text: str, route: Route, **marks: Any) -> tuple[Ca
     tool = host.table.get(form.tool)
     form, args = checked(tool, form, host.workspace)
     written = as_written(tool, args)
-    call = new_call(form, user=host.user, session=host.session, written=written, **{"route": route, **marks})
+    marks = {"route": route, "client": host.door.client, **marks}
+    call = new_call(form, user=host.user, session=host.session, written=written, **marks)
     return call, host.policy.explain(tool, call, args, host.context()), host.policy.limits_of(tool)
 
 
@@ -183,7 +184,7 @@ def judged_again(host: SessionHost) -> Iterator[JudgedCall]:
         else:
             try:
                 form, args = checked(tool, call.form, host.workspace)
-                call = replace(call, form=form)
+                call = replace(call, form=form, client=host.door.client)
                 context = replace(host.context(user=call.user), origins=origins)
                 said = host.policy.explain(tool, call, args, context).verdict
             except InvalidCallError as error:

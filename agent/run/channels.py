@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from quoth.tools.call.call import CLIENTS
 from quoth.tools.call.ports import Audit
 from quoth.tools.call.services import (
     NO_KNOWLEDGE,
@@ -47,7 +48,8 @@ class HostServices(Services):
     ``router``, messages to the user are events named ``message`` and are in the Reply, and ``channels`` are
     the other names that a message can be sent to, files or web addresses (agent/run/channels.py):
     ``channels={"ops": "ops.jsonl"}``. ``channel="discord"`` says where the user is; requests for approval
-    show it.
+    show it. The channel of a client program is its route and its name, ``channel="acp zed"``, which rules can
+    name.
 
     With a ``knowledge_base`` the agent has the tools that file learnings, and the rules that allow them in a
     chat. ``web_search`` is the search engine of its tool ``research``:
@@ -103,6 +105,12 @@ class HostServices(Services):
             raise UsageError("memory_url is the URL of a database or None.")
         if self.memory_url and self.memory is not NO_MEMORY:
             raise UsageError("An agent has one memory: give memory or memory_url, not both.")
+
+    @property
+    def client(self) -> str:
+        """The name of the client program, of a channel such as ``acp zed``; empty for none."""
+        route, _, name = self.channel.partition(" ")
+        return name if route in CLIENTS else ""
 
     @property
     def memory_kind(self) -> str:

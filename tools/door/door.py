@@ -128,6 +128,8 @@ class Door(Parts):
     def _state(self, call: Call, context: ToolContext) -> CallState:
         if call.confidence is None and context.confidence is not None:
             call = call.changed(confidence=float(context.confidence))
+        if self.client and not call.client:
+            call = call.changed(client=self.client)
         state = CallState(call, context, self.dispatch)
         state.context = self._context(state, context)
         return state

@@ -129,6 +129,7 @@ class Parts:
     together: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     on_disk: Callable[[str], Awaitable[None]] = _on_disk  # awaits until they are on disk
     max_depth: int = MAX_DEPTH  # of calls inside calls
+    client: str = ""  # the name of the program that a person uses, such as an editor; empty for quoth itself
     tracer: Passages | None = None  # None: no tracing, without cost
     inner: Callable[[Call, ToolResult | None], None] | None = None  # called before and after each inner call
 

@@ -5,10 +5,11 @@ Nothing in a file is evaluated. The result says only whether a rule matches a ca
 A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``; all its clauses must match. A
 clause is a call, ``(write-file :path PREDICATE)``, of any tool ``_`` or ``(any-tool :path PREDICATE)``, or a
 circumstance: ``(effects :writes)``, ``(cost :expensive)``, ``(tool P)``, ``(route P)``, ``(user P)``,
-``(depth > 1)``, ``(confidence < 0.5)``, ``(nested)``, ``(remote)`` for a tool of a worker, ``(remote P)`` for
-a tool of the catalog of that name. A deny or ask of effects matches tools that have one of these effects; an
-allow matches tools that have no other. Arguments are judged as the body receives them: validated, with
-defaults. A call may end with ``:only``: then all arguments that it does not name must have their defaults.
+``(client P)``, ``(depth > 1)``, ``(confidence < 0.5)``, ``(nested)``, ``(remote)`` for a tool of a worker,
+``(remote P)`` for a tool of the catalog of that name. A deny or ask of effects matches tools that have one of
+these effects; an allow matches tools that have no other. Arguments are judged as the body receives them:
+validated, with defaults. A call may end with ``:only``: then all arguments that it does not name
+must have their defaults.
 
 A test has three results: true, false, or undecided (a number compared with a text, a pattern that takes too
 long, an argument that the named tool does not have, the confidence of a reply without one). An undecided
@@ -52,7 +53,18 @@ UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "
 
 HEADS = (*KINDS, "quota", "cooldown", "careful")
 EXAMPLE = '(deny (write-file :path (under "secret")))'
-CIRCUMSTANCES = ("effects", "cost", "tool", "route", "user", "depth", "confidence", "nested", "remote")
+CIRCUMSTANCES = (
+    "effects",
+    "cost",
+    "tool",
+    "route",
+    "client",
+    "user",
+    "depth",
+    "confidence",
+    "nested",
+    "remote",
+)
 
 
 def read_orders(text: str, name: str) -> PolicyFile:
@@ -306,6 +318,7 @@ _SHAPES = {
     "cost": "(cost :expensive)",
     "tool": '(tool "search")',
     "route": '(route "reply")',
+    "client": '(client "zed")',
     "user": '(user "ann")',
     "depth": "(depth > 2)",
     "confidence": "(confidence < 0.5)",
@@ -314,6 +327,7 @@ _OF_CALL: dict[str, Callable[[Predicate], Predicate]] = {
     "tool": lambda predicate: lambda _, facts: predicate(facts.tool.name, facts),
     "remote": lambda predicate: lambda _, facts: predicate(facts.tool.remote, facts),
     "route": lambda predicate: lambda _, facts: predicate(facts.call.route, facts),
+    "client": lambda predicate: lambda _, facts: predicate(facts.call.client, facts),
     "user": lambda predicate: _of_user(predicate),
     "depth": lambda predicate: lambda _, facts: predicate(facts.call.depth, facts),
     "confidence": lambda predicate: _confidence(predicate),

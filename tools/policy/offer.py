@@ -88,7 +88,7 @@ def _denying(policy: RulesPolicy, table: ToolTable) -> Iterator[tuple[CognitiveT
 def _denies(rules: Sequence[Rule], tool: CognitiveTool, user: Any, route: Any) -> bool:
     """Whether one of the rules matches every call of the tool by this user and route."""
     parent = "a call" if route in INNER else None
-    call = Call("", CallForm(tool.name), route, user, depth=UNKNOWN, parent=parent)
+    call = Call("", CallForm(tool.name), route, user, depth=UNKNOWN, parent=parent, client=UNKNOWN)
     args = {param.name: UNKNOWN for param in tool.params}
     facts = EvaluationContext(tool, call, NOWHERE)
     return any(rule.test(args, facts) is True for rule in rules)

@@ -434,6 +434,9 @@ def test_explain_by_another_way(here: Path) -> None:
         "ask: p.hy:2"
     )
     assert explained('(echo "x")', "--route", "reply", "--user", "bob", cwd=here).out.startswith("allow")
+    files(here, {"p.hy": '(deny (client "zed"))'})
+    assert explained('(echo "x")', "--client", "zed", cwd=here).out.startswith("deny: p.hy:1")
+    assert explained('(echo "x")', cwd=here).out.startswith("allow")
 
 
 def test_explain_of_a_reply_that_says_how_sure_it_is(here: Path) -> None:

@@ -67,6 +67,8 @@ def policy(rules: str) -> RulesPolicy:
         ("(deny (buy) (confidence _))", ""),
         ("(quota buy 1 :per :day) (cooldown fetch 10 :hours)", ""),
         # the ways of a run that may call a tool itself, or in a program
+        ('(deny (buy) (client (not "zed")))', ""),
+        ("(deny (buy) (client _))", "buy"),
         ('(deny (buy) (route "reply"))', ""),
         ('(deny (buy) (route (one-of "reply" "program")))', "buy"),
         ('(deny (buy) (route (not "call")))', "buy"),
