@@ -30,7 +30,7 @@ ORDER = {
         "policy history sandbox shell web",
         "door dryrun",
         "consent memory knowledge catalog",
-        "remote shared",
+        "remote shared mcp",
         "builtin",
         "loading",
         "typed_registry",

@@ -179,7 +179,11 @@ def parse_layer(kind: LayerKind, data: bytes, name: str) -> Layer:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UsageError(f"{name} is not UTF-8 text.") from None
-    return Layer(kind, name, read_orders(text, name))
+    orders = read_orders(text, name)
+    for one in orders.effects if kind != "user" else ():
+        where = "A person says the effects of a server's tool: write this into your own policy.hy"
+        raise UsageError(one.place.complaint(f"{where} ({at_home(user_policy())})."))
+    return Layer(kind, name, orders)
 
 
 def read_bytes(path: Path, missing: str) -> bytes:

@@ -6,10 +6,11 @@ A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``
 clause is a call, ``(write-file :path PREDICATE)``, of any tool ``_`` or ``(any-tool :path PREDICATE)``, or a
 circumstance: ``(effects :writes)``, ``(cost :expensive)``, ``(tool P)``, ``(route P)``, ``(user P)``,
 ``(client P)``, ``(depth > 1)``, ``(confidence < 0.5)``, ``(nested)``, ``(remote)`` for a tool of a worker,
-``(remote P)`` for a tool of the catalog of that name. A deny or ask of effects matches tools that have one of
-these effects; an allow matches tools that have no other. Arguments are judged as the body receives them:
-validated, with defaults. A call may end with ``:only``: then all arguments that it does not name
-must have their defaults.
+``(remote P)`` for a tool of the catalog of that name, ``(mcp)`` for a tool of an MCP server, ``(mcp :server P
+:tool P :digest P :says P)`` for one of that server, name there, digest, or with that annotation. A deny or
+ask of effects matches tools that have one of these effects; an allow matches tools that have no other.
+Arguments are judged as the body receives them: validated, with defaults. A call may end with ``:only``: then
+all arguments that it does not name must have their defaults.
 
 A test has three results: true, false, or undecided (a number compared with a text, a pattern that takes too
 long, an argument that the named tool does not have, the confidence of a reply without one). An undecided
@@ -20,6 +21,7 @@ calls that have the arguments it names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -31,7 +33,17 @@ from quoth.tools.lisp.fields import read_forms
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.source import Place, SourceText
-from quoth.tools.policy.model import KINDS, PERS, Compared, Equality, Kind, Limit, PolicyFile, Rule
+from quoth.tools.policy.model import (
+    KINDS,
+    PERS,
+    Compared,
+    EffectsOf,
+    Equality,
+    Kind,
+    Limit,
+    PolicyFile,
+    Rule,
+)
 from quoth.tools.policy.predicate_reader import ANYTHING, ORIGINS, PREDICATES, PredicateReader, texts_of
 from quoth.tools.policy.predicates import (
     ANY_PATH,
@@ -47,11 +59,12 @@ from quoth.tools.policy.predicates import (
 )
 from quoth.tools.policy.spending import BYS, LONGEST, Cooldown, Quota
 from quoth.tools.registry.parameters import NAME
-from quoth.tools.registry.tool import COSTS, EFFECTS, CognitiveTool
+from quoth.tools.registry.tool import COSTS, EFFECTS, CognitiveTool, ServedTool
 
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
-HEADS = (*KINDS, "quota", "cooldown", "careful")
+HEADS = (*KINDS, "quota", "cooldown", "careful", "effects")
+DIGEST = re.compile(r"[0-9a-f]{8,64}")
 EXAMPLE = '(deny (write-file :path (under "secret")))'
 CIRCUMSTANCES = (
     "effects",
@@ -64,6 +77,7 @@ CIRCUMSTANCES = (
     "confidence",
     "nested",
     "remote",
+    "mcp",
 )
 
 
@@ -75,6 +89,7 @@ def read_orders(text: str, name: str) -> PolicyFile:
     quotas: list[Limit] = []
     cooldowns: list[Limit] = []
     careful: list[Place] = []
+    effects: list[EffectsOf] = []
     for form in forms:
         head = reader.head(form, HEADS, "rule", EXAMPLE)
         if head == "quota":
@@ -83,9 +98,11 @@ def read_orders(text: str, name: str) -> PolicyFile:
             cooldowns.append(reader.cooldown(form))
         elif head == "careful":
             careful.append(reader.careful(form))
+        elif head == "effects":
+            effects.append(reader.effects(form))
         else:
             rules.append(reader.rule(form, head))
-    return PolicyFile(tuple(rules), (*quotas, *cooldowns), tuple(careful))
+    return PolicyFile(tuple(rules), (*quotas, *cooldowns), tuple(careful), tuple(effects))
 
 
 class _Clause(NamedTuple):
@@ -105,6 +122,29 @@ class _RuleReader(PredicateReader):
                 form[1], "(careful) takes no arguments. To exempt calls from it, add an (allow …) rule."
             )
         return self.place(form)
+
+    def effects(self, form: Any) -> EffectsOf:
+        """The effects of a server's tool, as a person knows them."""
+        shape = "(effects github--get-issue :reads)"
+        if len(form) < 3 or not isinstance(form[1], m.Symbol) or "--" not in kebab(str(form[1])):
+            raise self.fault(
+                form, f"This needs the name of an MCP server's tool and its effects, as in {shape}."
+            )
+        words, digest = list(form[2:]), ""
+        if m.Keyword("digest") in words:
+            at = words.index(m.Keyword("digest"))
+            digest = self.text(words[at + 1], ":digest") if at + 2 == len(words) else ""
+            if not DIGEST.fullmatch(digest):
+                raise self.fault(
+                    words[at], ':digest is last, with 8 to 64 hex digits in quotes, as in :digest "3f9a21c0".'
+                )
+            del words[at:]
+        found = tuple(self.word(node, EFFECTS, "(effects …)") for node in words)
+        if not found:
+            raise self.fault(form, f"Name at least one effect, as in {shape}.")
+        return EffectsOf(
+            kebab(str(form[1])), found, digest, show(form), self.place(form), self.place(form[1])
+        )
 
     # Rules
 
@@ -248,6 +288,8 @@ class _RuleReader(PredicateReader):
             return _Clause("(nested)", test=lambda _, facts: facts.call.parent is not None)
         if head == "remote" and not rest:
             return _Clause("(remote)", of_tool=_is_remote)
+        if head == "mcp":
+            return self.mcp(item, kind)
         if not rest:
             raise self.fault(item, f"({head}) needs a value, as in {_SHAPES[head]}.")
         if head == "confidence":
@@ -265,6 +307,16 @@ class _RuleReader(PredicateReader):
         predicate = any_of([self.predicate(node) for node in rest])
         of_tool = _is_remote if head == "remote" else None
         return _Clause(_joined(head, rest), of_tool, _OF_CALL[head](predicate))
+
+    def mcp(self, item: Any, kind: Kind) -> _Clause:
+        predicates = []
+        for key, node in self.pairs(item, _OF_SERVED):
+            if key == "says" and kind == "allow":
+                raise self.fault(
+                    node, "An annotation is the server's own word about its tool: it allows nothing."
+                )
+            predicates.append(_of_served(_OF_SERVED[key], self.predicate(node)))
+        return _Clause(show(item), _is_served, all_of(predicates) if predicates else None)
 
     def shares(self, nodes: Sequence[Any]) -> None:
         """Refuse values that confidence never has: such a rule looks like protection but has no effect."""
@@ -365,6 +417,28 @@ def _confidence(predicate: Predicate) -> Predicate:
         return None if sure is None else predicate(sure, facts)
 
     return test
+
+
+# What a rule may say of the tool of an MCP server.
+_OF_SERVED: dict[str, Callable[[ServedTool], Sequence[str]]] = {
+    "server": lambda served: (served.server,),
+    "tool": lambda served: (served.tool,),
+    "digest": lambda served: (served.digest,),
+    "says": lambda served: served.says,
+}
+
+
+def _of_served(values: Callable[[ServedTool], Sequence[str]], predicate: Predicate) -> Predicate:
+    def test(_: Any, facts: EvaluationContext) -> Truth:
+        served = facts.tool.served
+        truths = [] if served is None else [predicate(value, facts) for value in values(served)]
+        return True if True in truths else None if None in truths else False
+
+    return test
+
+
+def _is_served(tool: CognitiveTool) -> bool:
+    return tool.served is not None
 
 
 def _is_remote(tool: CognitiveTool) -> bool:

@@ -79,7 +79,8 @@ class EffectsPolicy:
 
 def by_effects(tool: CognitiveTool) -> Verdict:
     """The default verdict on any call of this tool."""
-    if felt := [IN_WORDS[effect] for effect in tool.effects if effect in IN_WORDS]:
+    words = IN_WORDS if tool.served is None else IN_WORDS | {"writes": "it may change something"}
+    if felt := [words[effect] for effect in tool.effects if effect in words]:
         return ask(" and ".join(felt))
     if quiet := [SILENT[effect] for effect in tool.effects if effect in SILENT]:
         return Verdict("allow", " and ".join(quiet))
@@ -87,7 +88,11 @@ def by_effects(tool: CognitiveTool) -> Verdict:
 
 
 def with_maker(tool: CognitiveTool, reason: str) -> str:
-    """The reason why a person is asked about a call of this tool; also names the worker that runs it."""
+    """The reason why a person is asked about a call of this tool; also names the worker or MCP server that
+    runs it, and the server's own warning."""
+    if tool.served is not None:
+        warned = ", which says that it may destroy something" if "destructiveHint" in tool.served.says else ""
+        return f"{reason}; the MCP server {tool.served.server} runs this call{warned}"
     return f"{reason}; a worker of {tool.remote} runs this call" if tool.remote else reason
 
 

@@ -135,7 +135,7 @@ def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = N
 def _names(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
     orders = layer.orders
     named = [(rule.tool, rule.tool_place) for rule in orders.rules if rule.tool is not None]
-    named += [(limit.tool, limit.tool_place) for limit in orders.limits]
+    named += [(limit.tool, limit.tool_place) for limit in (*orders.limits, *orders.effects)]
     for tool, place in named:
         if tool not in table:
             yield LintFinding(

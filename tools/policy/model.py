@@ -202,9 +202,28 @@ class Limit:
         return self.counts.tool
 
 
+@dataclass(frozen=True)
+class EffectsOf:
+    """``(effects github--get-issue :reads)``: the effects of a tool of an MCP server, for its first trusted
+    digest, or for the one that begins with ``digest``."""
+
+    tool: str
+    effects: tuple[str, ...]
+    digest: str
+    text: str = field(compare=False)
+    place: Place = field(compare=False)
+    tool_place: Place = field(compare=False)
+
+    def counts(self, digest: str, *, renewed: bool) -> bool:
+        """Whether it is about the tool of this digest; ``renewed``: the tool was trusted with another one
+        before."""
+        return digest.startswith(self.digest) if self.digest else not renewed
+
+
 class PolicyFile(NamedTuple):
     """The parsed content of one policy file."""
 
     rules: tuple[Rule, ...] = ()
     limits: tuple[Limit, ...] = ()  # the quotas, then the cooldowns
     careful: tuple[Place, ...] = ()  # where it says ``(careful)``
+    effects: tuple[EffectsOf, ...] = ()  # of tools of MCP servers; only in the user's own rules

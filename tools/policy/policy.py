@@ -124,6 +124,7 @@ class RulesPolicy:
                 [[rule.kind, rule.text] for rule in layer.orders.rules],
                 [limit.text for limit in layer.orders.limits],
                 *(["careful"] if layer.orders.careful else []),
+                *([[one.text for one in layer.orders.effects]] if layer.orders.effects else []),
             ]
             for layer in self.layers
         ]

@@ -44,6 +44,18 @@ COSTS = ("free", "cheap", "expensive")
 _FLAGS = ("allow_repeat", "no_background", "ends_turn", "asks_first", "shown", "replace")
 
 
+@dataclass(frozen=True)
+class ServedTool:
+    """The tool of an MCP server: the server's name here, the tool's name there, the digest of all that the
+    server says of it, and the names of the annotations that it claims, such as ``readOnlyHint``. These are
+    claims: nothing is allowed because of them."""
+
+    server: str
+    tool: str
+    digest: str
+    says: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class CognitiveTool:
     """A tool: a name and description, parameters, a guard and a body, and its limits.
@@ -59,7 +71,8 @@ class CognitiveTool:
     written, ``form`` the same as one canonical form, ``place`` its file and line, ``code`` a hash of its
     files when it was defined (code_version.py). ``remote`` names the catalog of a tool of another machine;
     its guard is there, and its body here waits ``patience`` seconds longer than its ``timeout`` there;
-    ``there`` is its entry, because its code is not here. ``_changes`` only reads: it returns ``[path, old
+    ``there`` is its entry, because its code is not here. ``served`` is for a tool of an MCP server; its
+    digest is then the version. ``_changes`` only reads: it returns ``[path, old
     text, new text]`` for each file that a call would change, so that a person sees it before deciding
     (tools/door/changes.py)."""
 
@@ -92,6 +105,7 @@ class CognitiveTool:
     remote: str = ""
     patience: float = 0
     there: dict[str, Any] | None = field(default=None, repr=False)
+    served: ServedTool | None = field(default=None, repr=False)
     _guard: Callable[..., Any] | None = field(default=None, repr=False)
     _body: Callable[..., Any] | None = field(default=None, repr=False)
     _changes: Callable[..., Any] | None = field(default=None, repr=False)
@@ -157,6 +171,8 @@ class CognitiveTool:
             return "which ships with quoth"
         if self.remote:
             return f"of a worker of {self.remote}"
+        if self.served is not None:
+            return f"of the MCP server {self.served.server}"
         return f"defined at {self.place}" if self.place else "defined before"
 
     @property
@@ -282,6 +298,8 @@ class CognitiveTool:
         """SHA-256 of its description, schema, source text and code. Approvals are bound to it."""
         if self.there is not None:
             return str(self.there["version"])
+        if self.served is not None:
+            return self.served.digest
         from quoth.tools.registry.code_version import own_code
 
         made = [self.describe(), self.source, self.code or own_code(self.module)]
@@ -293,7 +311,7 @@ class CognitiveTool:
         """16 hex digits that change with the definition, but not with its code. They are in the openings of
         sessions: if the same definition had other digits, a model that continues an older session would be
         notified that all tools have changed."""
-        if self.there is not None:
+        if self.there is not None or self.served is not None:
             return self.version[:16]
         params = [repr(param) if param.own is None else param.to_data() for param in self.params]
         orders = {key: value for key, value in self._orders().items() if key != "free_text"}  # added later

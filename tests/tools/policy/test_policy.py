@@ -772,7 +772,7 @@ def test_a_limit_that_nobody_counts_denies_the_tool() -> None:
         ("(dney (f))", "1:2: There is no rule dney. Did you mean deny?"),
         (
             "(zzz (f))",
-            "1:2: There is no rule zzz. The choices are deny, ask, allow, quota, cooldown, careful.",
+            "1:2: There is no rule zzz. The choices are deny, ask, allow, quota, cooldown, careful, effects.",
         ),
         ("(deny)", "1:1: This rule matches nothing; write (deny _) to match every call."),
         ('(ask :why "x")', "1:1: This rule matches nothing; write (ask _) to match every call."),

@@ -1,0 +1,237 @@
+"""Pins: the descriptions of a server's tools that a person has trusted, and how the server's present ones
+differ.
+
+One file for each server, in the user's state folder. Its first line is the SHA-256 of the rest, so that a
+damaged file is refused; it is replaced atomically, and by ``quoth mcp trust`` alone. The digest of a tool is
+its version, to which approvals are bound. Nothing here imports the SDK: a tool is its fields as they are on
+the wire.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from quoth.tools.errors import UsageError
+from quoth.tools.storage.atomic import replace_file
+from quoth.tools.storage.paths import private_folder, state_dir
+from quoth.tools.text import listed
+from quoth.tools.visible import visible
+
+FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
+IN_WORDS = {
+    "name": "name",
+    "title": "title",
+    "description": "description",
+    "inputSchema": "arguments",
+    "outputSchema": "result",
+    "annotations": "annotations",
+}
+MAX_FILE = 64_000_000  # bytes
+Fields = Mapping[str, Any]
+Kind = Literal["changed", "new", "gone", "renamed", "doubled"]
+
+
+@dataclass(frozen=True)
+class ToolPin:
+    """One trusted tool. ``renewed``: its digest has changed since it was first trusted, so that effects which
+    a rule gave its first version do not count any more."""
+
+    fields: Fields
+    digest: str
+    renewed: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.fields["name"])
+
+
+@dataclass(frozen=True)
+class ServerPins:
+    """The trusted tools of one server, by their names at the server. ``address`` is its command or URL, for
+    people; ``resources`` and ``prompts`` say whether it offers these. ``first`` are the digests with which
+    tools, present or gone, were first trusted."""
+
+    server: str
+    address: str
+    tools: Mapping[str, ToolPin]
+    first: Mapping[str, str] = field(default_factory=dict, compare=False)
+    resources: bool = False
+    prompts: bool = False
+    at: str = field(default="", compare=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest of all of it: what a person says yes to."""
+        said = [self.address, self.resources, self.prompts, sorted(pin.digest for pin in self.tools.values())]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a tool of a server differs from its pin. ``before`` and ``after`` are its fields, None if it has
+    none; ``moved``: the command or URL of the server is another one."""
+
+    kind: Kind
+    tool: str
+    before: Fields | None = None
+    after: Fields | None = None
+    moved: bool = False
+
+    @property
+    def what(self) -> str:
+        """What happened to the tool, as a clause after its name."""
+        if self.kind == "new":
+            return "is new"
+        if self.kind == "gone":
+            return "is gone from the server"
+        if self.kind == "doubled":
+            return "is listed twice by the server"
+        before, after = self.before or {}, self.after or {}
+        if self.kind == "renamed":
+            return f"is the new name of {visible(str(before['name']))}"
+        parts = [IN_WORDS[key] for key in FIELDS if before.get(key) != after.get(key)]
+        parts += ["server's command or URL"] if self.moved else []
+        return f"has another {listed(parts)}"
+
+    def sentence(self) -> str:
+        return f"{visible(self.tool)} {self.what}."
+
+    def difference(self) -> Iterator[str]:
+        """The lines of a unified difference between its pin and its present fields."""
+        lines = difflib.unified_diff(_lines(self.before), _lines(self.after), "trusted", "now", lineterm="")
+        yield from lines
+
+
+def _lines(fields: Fields | None) -> list[str]:
+    """The fields of a tool as lines; a text of several lines is shown as such."""
+    if fields is None:
+        return []
+    found = []
+    for key in FIELDS:
+        if (value := fields.get(key)) is None:
+            continue
+        text = value if isinstance(value, str) else json.dumps(value, indent=2, sort_keys=True)
+        first, *more = text.split("\n")
+        found += [visible(f"{key}: {first}"), *(f"  {visible(line)}" for line in more)]
+    return found
+
+
+# Comparing
+
+
+def digest_of(address: str, fields: Fields) -> str:
+    """The digest of a tool: over its own description of itself, and the server's command or URL."""
+    said = {"server": address, **{key: fields.get(key) for key in FIELDS}}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+
+
+def by_name(tools: Iterable[Fields]) -> tuple[dict[str, Fields], list[str]]:
+    """The tools of a server by name, and the names that it lists more than once, which are in neither."""
+    found: dict[str, Fields] = {}
+    twice: dict[str, None] = {}
+    for fields in tools:
+        name = str(fields["name"])
+        if name in found:
+            twice[name] = None
+        found[name] = {key: fields[key] for key in FIELDS if fields.get(key) is not None}
+    return {name: fields for name, fields in found.items() if name not in twice}, list(twice)
+
+
+def changes(pins: ServerPins, address: str, tools: Iterable[Fields]) -> dict[str, Change]:
+    """How the present tools of a server at ``address`` differ from its pins, by name."""
+    now, twice = by_name(tools)
+    found = {name: Change("doubled", name) for name in twice}
+    moved = address != pins.address
+    new: dict[str, Fields] = {}
+    for name, fields in now.items():
+        if (pin := pins.tools.get(name)) is None:
+            new[name] = fields
+        elif pin.digest != digest_of(address, fields):
+            found[name] = Change("changed", name, pin.fields, fields, moved)
+    gone = {name: pin for name, pin in pins.tools.items() if name not in now and name not in found}
+    for name, fields in new.items():
+        before = next((pin for pin in gone.values() if _same_but_name(pin.fields, fields)), None)
+        found[name] = Change("new" if before is None else "renamed", name, before and before.fields, fields)
+    return found | {name: Change("gone", name, pin.fields) for name, pin in gone.items()}
+
+
+def _same_but_name(one: Fields, other: Fields) -> bool:
+    return all(one.get(key) == other.get(key) for key in FIELDS if key != "name")
+
+
+def pinned(
+    server: str,
+    address: str,
+    tools: Iterable[Fields],
+    before: ServerPins | None = None,
+    *,
+    resources: bool = False,
+    prompts: bool = False,
+) -> ServerPins:
+    """The pins of a server's present tools, to be written after a person has said yes. A tool that it lists
+    twice has none."""
+    pins, first = {}, dict(before.first) if before else {}
+    for name, fields in by_name(tools)[0].items():
+        digest = digest_of(address, fields)
+        pins[name] = ToolPin(fields, digest, renewed=first.setdefault(name, digest) != digest)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return ServerPins(server, address, pins, first, resources, prompts, now)
+
+
+# The files
+
+
+def pin_file(server: str, source: str) -> Path:
+    """The file of the pins of a server that the configuration ``source`` names."""
+    key = hashlib.sha256(f"{source}\n{server}".encode()).hexdigest()[:16]
+    return state_dir() / "mcp" / f"{server}-{key}.pins"
+
+
+def read_pins(path: Path) -> ServerPins | None:
+    """The pins in a file; None if there is none. Raises UsageError if they cannot be read."""
+    try:
+        if path.stat().st_size > MAX_FILE:
+            raise ValueError("too large")
+        said, _, data = path.read_bytes().partition(b"\n")
+        if hashlib.sha256(data).hexdigest().encode() != said:
+            raise ValueError("another digest")
+        whole = json.loads(data)
+        tools = {one["fields"]["name"]: ToolPin(**one) for one in whole.pop("tools")}
+        return ServerPins(tools=tools, **whole)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        raise UsageError(f"The pins {path} cannot be read, so no tool of this server is called.") from None
+
+
+def write_pins(path: Path, pins: ServerPins) -> None:
+    """Replace the pins of a server. Raises UsageError."""
+    whole = {
+        **{key: getattr(pins, key) for key in ("server", "address", "first", "resources", "prompts", "at")},
+        "tools": [vars(pin) for pin in pins.tools.values()],
+    }
+    data = json.dumps(whole, ensure_ascii=True).encode()
+    try:
+        private_folder(path.parent)
+        replace_file(path, [hashlib.sha256(data).hexdigest().encode(), b"\n", data], 0o600)
+    except OSError as error:
+        raise UsageError(f"The pins cannot be stored in {path.parent}: {error.strerror}.") from None
+
+
+def forget_pins(path: Path) -> bool:
+    """Remove the pins of a server; False if there were none. Raises UsageError."""
+    try:
+        path.unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise UsageError(f"The pins {path} cannot be removed: {error.strerror}.") from None
+    return True
