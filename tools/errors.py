@@ -28,6 +28,9 @@ any other exception of ours is caught in its own room.
       ToolError
         CallFailed
         GateError
+        McpError
+          LoginNeeded
+          McpTimeout
         NoDataError
         ProgramError
         UndeliveredError

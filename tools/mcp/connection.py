@@ -1,0 +1,503 @@
+"""A connection to one MCP server: begun at first use, by the SDK; one task owns it.
+
+Every wait has a deadline. A server that ends answers every open request with a failure, and is started again
+at the next use, with a growing pause. Nothing a server sends is trusted or shown here: see entries.py.
+
+Must not check arguments, effects or results; the door and the table do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.mcp.config import ServerConfig, expand
+from quoth.tools.mcp.server_log import ServerLog, log_path
+from quoth.tools.text import short
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    import httpx2
+    import mcp_types as types
+    from mcp import Client
+    from mcp.client.session import ElicitationFnT, ListRootsFnT, SamplingFnT
+    from mcp.shared.dispatcher import ProgressFnT as Progress
+
+MAX_PAGES = 200  # of one list
+MAX_ITEMS = 5_000  # of one list
+LONGEST_ERROR = 2_000  # characters of a server's error
+PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)  # seconds after N failures in a row
+CLOSING = 10.0  # seconds for the owner to end a server
+
+Listener = Callable[[str], None]
+T = TypeVar("T")
+
+
+class McpError(ToolError):
+    """A request to a server has failed. ``sent``: it was sent and got no answer, so the server may have done
+    it."""
+
+    def __init__(self, sentence: str, *, sent: bool = False) -> None:
+        super().__init__(sentence)
+        self.sent = sent
+
+
+class McpTimeout(McpError):
+    """A server did not answer in time; a call may still have happened."""
+
+
+class LoginNeeded(McpError):
+    """A server wants a login, which a person starts."""
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """Seconds."""
+
+    connect: float = 30.0
+    list: float = 30.0
+    """All pages of a list."""
+    call: float = 300.0
+    idle: float = 60.0
+    """Without an answer or progress."""
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """Answers the requests of a server. A kind of request without a function is not offered to it."""
+
+    elicit: ElicitationFnT | None = None
+    sample: SamplingFnT | None = None
+    roots: ListRootsFnT | None = None
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A server's tools, and what it says of itself: data, not to be trusted."""
+
+    tools: list[types.Tool]
+    server: types.Implementation | None
+    instructions: str | None
+    version: str
+    """The negotiated revision of the protocol."""
+
+
+DEADLINES = Deadlines()
+NO_CALLBACKS = Callbacks()
+
+
+class Connection:
+    """One server. Its owner must call ``aclose``. For one event loop."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        root: Path,
+        *,
+        callbacks: Callbacks = NO_CALLBACKS,
+        deadlines: Deadlines = DEADLINES,
+        auth: Callable[[ServerConfig], httpx2.Auth] | None = None,
+        withheld: Collection[str] = (),
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """``withheld`` are the variables with keys of model providers, which no server receives; ``auth``
+        returns the login for a URL."""
+        self.config = config
+        self.log = log_path(config.name)
+        self._root, self._callbacks, self._deadlines, self._auth = root, callbacks, deadlines, auth
+        self._withheld, self._environ = withheld, environ
+        self._owner: asyncio.Task[None] | None = None
+        self._ready: asyncio.Future[Client] | None = None
+        self._stop = asyncio.Event()
+        self._reason = ""  # why the server has ended
+        self._failures = 0  # in a row
+        self._not_before = 0.0  # time of the loop
+        self._closed = False
+        self._listeners: list[Listener] = []
+
+    # Requests
+
+    async def tools(self) -> Listed:
+        """All tools of the server."""
+        client = await self._client()
+        tools = await self._list(client, client.session.list_tools, "tools")
+        return Listed(tools, client.server_info, client.instructions, client.protocol_version)
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        deadline: float | None = None,
+        idle: float | None = None,
+        on_progress: Progress | None = None,
+        state: str | None = None,
+        answers: Mapping[str, Any] | None = None,
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Call the tool with this name on the wire. ``answers`` are those to an earlier InputRequiredResult,
+        with its ``state``. Raises McpError."""
+        import mcp_types as types
+
+        client = await self._client()
+        params = types.CallToolRequestParams(
+            name=name,
+            arguments=dict(arguments),
+            input_responses=None if answers is None else dict(answers),
+            request_state=state,
+        )
+        return await self._timed(
+            partial(self._called, client, types.CallToolRequest(params=params)), deadline, idle, on_progress
+        )
+
+    async def resources(self) -> list[types.Resource]:
+        client = await self._client()
+        return await self._list(client, client.session.list_resources, "resources")
+
+    async def resource_templates(self) -> list[types.ResourceTemplate]:
+        client = await self._client()
+        return await self._list(client, client.session.list_resource_templates, "resource_templates")
+
+    async def prompts(self) -> list[types.Prompt]:
+        client = await self._client()
+        return await self._list(client, client.session.list_prompts, "prompts")
+
+    async def read_resource(
+        self, uri: str, *, state: str | None = None, answers: Mapping[str, Any] | None = None
+    ) -> types.ReadResourceResult | types.InputRequiredResult:
+        client = await self._client()
+
+        async def read(progress: Progress) -> types.ReadResourceResult | types.InputRequiredResult:
+            return await client.session.read_resource(
+                uri,
+                input_responses=None if answers is None else dict(answers),
+                request_state=state,
+                allow_input_required=True,
+            )
+
+        return await self._timed(read)
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str],
+        *,
+        state: str | None = None,
+        answers: Mapping[str, Any] | None = None,
+    ) -> types.GetPromptResult | types.InputRequiredResult:
+        client = await self._client()
+
+        async def get(progress: Progress) -> types.GetPromptResult | types.InputRequiredResult:
+            return await client.session.get_prompt(
+                name,
+                dict(arguments),
+                input_responses=None if answers is None else dict(answers),
+                request_state=state,
+                allow_input_required=True,
+            )
+
+        return await self._timed(get)
+
+    def on_change(self, listener: Listener) -> None:
+        """Call ``listener`` with ``tools``, ``resources`` or ``prompts`` when the server announces that this
+        list has changed, or it may have changed unnoticed."""
+        self._listeners.append(listener)
+
+    async def aclose(self) -> None:
+        """End the server with all its processes. A later request is refused."""
+        self._closed = True
+        if self._owner is not None:
+            self._reason = self._reason or "was closed"
+            self._stop.set()
+            await asyncio.wait({self._owner}, timeout=CLOSING)
+
+    # The owner
+
+    async def _client(self) -> Client:
+        """The connected client; starts the server if it does not run. Raises McpError."""
+        if self._closed:
+            raise McpError(f"The connection to the MCP server {self.config.name} is closed.")
+        if self._owner is None or self._owner.done() or self._stop.is_set():
+            if self._owner is not None:
+                await asyncio.wait({self._owner}, timeout=CLOSING)
+            if self._owner is None or self._owner.done():
+                self._begin()
+        assert self._ready is not None
+        return await asyncio.shield(self._ready)
+
+    def _begin(self) -> None:
+        loop = asyncio.get_running_loop()
+        if (pause := self._not_before - loop.time()) > 0:
+            raise McpError(
+                f"The MCP server {self.config.name} {self._reason}. It failed {self._failures} times in a "
+                f"row; quoth starts it again in {pause:.0f} seconds at the earliest. {self._where()}"
+            )
+        self._stop, self._reason = asyncio.Event(), ""
+        self._ready = loop.create_future()
+        self._owner = loop.create_task(self._own(self._ready, self._stop))
+
+    async def _own(self, ready: asyncio.Future[Client], stop: asyncio.Event) -> None:
+        """Start the server, keep the connection until it ends or ``stop`` is set, and end the server."""
+        failure: Exception | None = None
+        try:
+            async with AsyncExitStack() as stack:
+                client = await self._connected(stack)
+                if not stop.is_set():
+                    ready.set_result(client)
+                    await self._watched(client, stop)
+        except asyncio.CancelledError:
+            self._reason = self._reason or "was closed"
+            raise
+        except Exception as error:  # the transports of the SDK raise errors of many kinds
+            failure = error
+        finally:
+            stop.set()
+            if not self._closed:
+                self._failures += 1
+                pause = PAUSES[min(self._failures, len(PAUSES)) - 1]
+                self._not_before = asyncio.get_running_loop().time() + pause
+            if not ready.done():
+                ready.set_exception(self._unconnected(failure))
+                ready.exception()  # its caller may be gone
+
+    async def _connected(self, stack: AsyncExitStack) -> Client:
+        """A client that has agreed on a revision of the protocol."""
+        from mcp import Client
+        from mcp_types import Implementation
+
+        own = Implementation(name="quoth", version=version("quoth"))
+        async with asyncio.timeout(self._deadlines.connect):
+            client = Client(
+                self._transport(),
+                client_info=own,
+                cache=None,
+                elicitation_callback=self._callbacks.elicit,
+                sampling_callback=self._callbacks.sample,
+                list_roots_callback=self._callbacks.roots,
+                message_handler=self._heard,
+            )
+            return await stack.enter_async_context(client)
+
+    def _transport(self) -> Any:
+        _quiet()
+        config = expand(self.config, self._environ, self._withheld)
+        if config.url:
+            from quoth.tools.mcp.http import http
+
+            return http(config, None if self._auth is None else self._auth(config))
+        from quoth.tools.mcp.stdio import stdio
+
+        return stdio(config, self._root, self._environ, ServerLog(self.log, config.env.values()), self._ended)
+
+    async def _watched(self, client: Client, stop: asyncio.Event) -> None:
+        """Until ``stop`` is set, listen for changes."""
+        listening = asyncio.create_task(self._listen(client))
+        try:
+            await stop.wait()
+        finally:
+            listening.cancel()
+            await asyncio.wait({listening})
+
+    async def _listen(self, client: Client) -> None:
+        """Since 2026-07-28, changes are announced on a stream that is requested."""
+        from mcp.client.subscriptions import ListenNotSupportedError
+
+        offered = client.server_capabilities
+        kinds = {"tools": offered.tools, "prompts": offered.prompts, "resources": offered.resources}
+        wanted = [kind for kind, offer in kinds.items() if offer and offer.list_changed]
+        if not wanted:
+            return
+        for pause in PAUSES[1:]:
+            try:
+                async with client.listen(
+                    tools_list_changed="tools" in wanted,
+                    prompts_list_changed="prompts" in wanted,
+                    resources_list_changed="resources" in wanted,
+                ) as events:
+                    async for event in events:
+                        self._tell(type(event).__name__.removesuffix("ListChanged").lower())
+            except ListenNotSupportedError:
+                return  # an older revision
+            except Exception:  # noqa: S110  it is only opened again
+                pass
+            await asyncio.sleep(pause)
+            for kind in wanted:  # a change may have gone unnoticed
+                self._tell(kind)
+
+    async def _heard(self, message: Any) -> None:
+        """A notification, in the revisions before 2026-07-28."""
+        name = type(message).__name__
+        kinds = {"ToolList": "tools", "PromptList": "prompts", "ResourceList": "resources"}
+        if kind := kinds.get(name.removesuffix("ChangedNotification")):
+            self._tell(kind)
+
+    def _tell(self, kind: str) -> None:
+        for listener in tuple(self._listeners):
+            listener(kind)
+
+    def _ended(self, reason: str) -> None:
+        self._reason = self._reason or reason
+        self._stop.set()
+
+    # Requests and their failures
+
+    async def _called(
+        self, client: Client, request: types.CallToolRequest, progress: Progress
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        """Not the SDK's ``call_tool``, which compiles a server's patterns to check a result."""
+        from mcp.shared.exceptions import MCPError
+        from mcp_types import HEADER_MISMATCH
+
+        try:
+            return await client.session.send_request(request, _call_results(), progress_callback=progress)
+        except MCPError as error:
+            if error.code != HEADER_MISMATCH:
+                raise
+            await self._list(
+                client, client.session.list_tools, "tools"
+            )  # the SDK learns its headers from the list
+            return await client.session.send_request(request, _call_results(), progress_callback=progress)
+
+    async def _list(self, client: Client, fetch: Callable[..., Awaitable[Any]], kind: str) -> list[Any]:
+        """All pages of a list; empty if the server has no such list."""
+        import mcp_types as types
+        from mcp.shared.exceptions import MCPError
+
+        async def pages(progress: Progress) -> list[Any]:
+            found: list[Any] = []
+            cursor, seen = None, set[str]()
+            for _ in range(MAX_PAGES):
+                try:
+                    page = await fetch(params=types.PaginatedRequestParams(cursor=cursor) if cursor else None)
+                except MCPError as error:
+                    if error.code == types.METHOD_NOT_FOUND and not found:
+                        return []
+                    raise
+                found += getattr(page, kind)
+                cursor = page.next_cursor
+                if not cursor:
+                    return found
+                if cursor in seen or len(found) > MAX_ITEMS:
+                    break
+                seen.add(cursor)
+            name = self.config.name
+            raise McpError(
+                f"The list of {kind} of the MCP server {name} does not end: quoth reads at most {MAX_ITEMS} "
+                f"entries on {MAX_PAGES} pages."
+            )
+
+        found = await self._timed(pages, self._deadlines.list, self._deadlines.list)
+        if len(found) > MAX_ITEMS:
+            raise McpError(
+                f"The MCP server {self.config.name} lists {len(found)} {kind}; the maximum is {MAX_ITEMS}."
+            )
+        return found
+
+    async def _timed(
+        self,
+        request: Callable[[Progress], Awaitable[T]],
+        deadline: float | None = None,
+        idle: float | None = None,
+        on_progress: Progress | None = None,
+    ) -> T:
+        """The answer to a request. Progress resets the idle deadline, never the total."""
+        from mcp.shared.exceptions import MCPError
+        from pydantic import ValidationError
+
+        name, loop = self.config.name, asyncio.get_running_loop()
+        most = self._deadlines.call if deadline is None else deadline
+        pause = self._deadlines.idle if idle is None else idle
+        try:
+            async with asyncio.timeout(most) as whole, asyncio.timeout(pause) as quiet:
+
+                async def progressed(progress: float, total: float | None, message: str | None) -> None:
+                    if not quiet.expired():
+                        quiet.reschedule(loop.time() + pause)
+                    if on_progress is not None:
+                        await on_progress(progress, total, message)
+
+                answer = await request(progressed)
+        except TimeoutError:
+            limit = f"{most:g} seconds" if whole.expired() else f"{pause:g} seconds without progress"
+            raise McpTimeout(f"The MCP server {name} did not answer within {limit}.", sent=True) from None
+        except MCPError as error:
+            raise self._failed(error) from None
+        except ValidationError as error:
+            raise McpError(
+                f"The MCP server {name} sent a result that is not valid: {_first(error)}"
+            ) from None
+        except RuntimeError as error:
+            raise McpError(
+                f"The MCP server {name} sent a result that is not valid: {_quoted(error)}"
+            ) from None
+        self._failures = 0
+        return answer
+
+    def _failed(self, error: Any) -> McpError:
+        from mcp_types import CONNECTION_CLOSED
+
+        name = self.config.name
+        if self._stop.is_set() or error.code == CONNECTION_CLOSED:
+            reason = self._reason or "closed the connection"
+            return McpError(f"The MCP server {name} {reason} before it answered. {self._where()}", sent=True)
+        self._failures = 0
+        return McpError(f"The MCP server {name} answered with an error: {_quoted(error)}")
+
+    def _unconnected(self, error: Exception | None) -> Exception:
+        """Why a server could not be connected to."""
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        name = self.config.name
+        if isinstance(error, UsageError | McpError):
+            return error
+        if isinstance(error, TimeoutError):
+            seconds = f"{self._deadlines.connect:g} seconds"
+            self._reason = f"did not answer within {seconds}"
+        elif isinstance(error, FileNotFoundError | NotADirectoryError):
+            self._reason = "could not be started: its cwd is not a folder"
+        elif isinstance(error, OSError):
+            self._reason = f"could not be started: {error.strerror or error}"
+        elif error is not None and not self._reason:
+            self._reason = f"could not be connected to: {_quoted(error)}"
+        return McpError(
+            f"The MCP server {name} {self._reason or 'could not be connected to'}. {self._where()}"
+        )
+
+    def _where(self) -> str:
+        return "" if self.config.url else f"Its log is {self.log}."
+
+
+def _quoted(error: Exception) -> str:
+    """The words of a server, as data."""
+    return visible(short(str(error), LONGEST_ERROR)) or type(error).__name__
+
+
+def _first(error: Any) -> str:
+    """The first fault that a check of the protocol has found."""
+    found = error.errors(include_input=False, include_url=False)[0]
+    place = ".".join(map(str, found["loc"]))
+    return visible(short(f"{place}: {found['msg']}", LONGEST_ERROR))
+
+
+@cache
+def _call_results() -> Any:
+    """Reads the results of calls. A task, which quoth did not request, is not among them."""
+    from mcp_types import CallToolResult, InputRequiredResult
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(CallToolResult | InputRequiredResult)
+
+
+@cache
+def _quiet() -> None:
+    """Keep the SDK's warnings off the terminal, unless the host's own logging is set up."""
+    for name in ("mcp", "client", "httpx2"):
+        logging.getLogger(name).addHandler(logging.NullHandler())
