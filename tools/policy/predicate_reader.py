@@ -42,6 +42,7 @@ from quoth.tools.policy.predicates import (
     equals_list,
     equals_number,
     equals_text,
+    has_rest,
     identical,
     length,
     matches,
@@ -146,6 +147,8 @@ def of_vector(
 
     def test(value: Any, facts: EvaluationContext) -> Truth:
         truth = plain(value, facts)
+        if truth is False and has_rest(value) and "runs" in facts.tool.effects and _is_vector(value[:-1]):
+            return None if _is_named(value[0], facts) and _may_continue(value, facts) else False
         if truth is None or "runs" not in facts.tool.effects or not _is_vector(value):
             return truth
         if truth:
@@ -160,6 +163,11 @@ def of_vector(
         """Whether the rule names the program of this word, by any path."""
         name = _last_part(word)
         return name in names or any(items[0](one, facts) is not False for one in {word, name})
+
+    def _may_continue(value: Sequence[Any], facts: EvaluationContext) -> bool:
+        """Whether further words may make the words that the rule names, perhaps behind options."""
+        options = any(word.startswith("-") for word in value[1:-1])
+        return options or rest(value[1:], facts) is not False
 
     def _behind_options(value: Sequence[str], facts: EvaluationContext) -> bool:
         """Whether options precede the words that the rule names: ``git -C x push`` is a push."""

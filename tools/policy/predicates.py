@@ -20,7 +20,7 @@ from quoth.tools.policy.spending import account_of
 from quoth.tools.registry.param_types import WorkspacePath, paths_at, with_paths
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
-from quoth.tools.registry.values import UNKNOWN
+from quoth.tools.registry.values import REST, UNKNOWN
 
 if TYPE_CHECKING:
     from quoth.tools.call.context import Origins
@@ -308,9 +308,14 @@ def equals_list(items: Sequence[Predicate], more: bool) -> Predicate:
     def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, (list, tuple)):
             return _unequal(value)
-        if len(value) < count or (len(value) > count and not more):
-            return False
         truth: Truth = True
+        if has_rest(value):
+            value = value[:-1]
+            if len(value) > count and not more:
+                return False
+            truth = True if more and len(value) >= count else None
+        elif len(value) < count or (len(value) > count and not more):
+            return False
         for item, each in zip(items, value, strict=False):
             said = item(each, facts)
             if said is False:
@@ -355,8 +360,15 @@ def compares(sign: str, bound: float) -> Predicate:
     return test
 
 
+def has_rest(value: Any) -> bool:
+    """Whether further items may follow those of a list."""
+    return isinstance(value, (list, tuple)) and bool(value) and value[-1] is REST
+
+
 def length(predicate: Predicate) -> Predicate:
     def test(value: Any, facts: EvaluationContext) -> Truth:
+        if has_rest(value):
+            return None
         return predicate(len(value), facts) if isinstance(value, (str, list, tuple, Mapping)) else None
 
     return test
@@ -368,8 +380,8 @@ def of_items(predicate: Predicate, *, every: bool) -> Predicate:
     def test(value: Any, facts: EvaluationContext) -> Truth:
         if not isinstance(value, (list, tuple)):
             return None
-        truth: Truth = every
-        for item in value:
+        truth: Truth = None if has_rest(value) else every
+        for item in value[:-1] if has_rest(value) else value:
             said = predicate(item, facts)
             if said is (not every):
                 return said

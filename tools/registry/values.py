@@ -104,3 +104,4 @@ class NoDataError(ToolError):
 
 
 UNKNOWN: Any = object()  # an argument of a planned call: nothing about it can be decided
+REST: Any = object()  # the last item of a list: further items may follow, or none; nothing is known of them
