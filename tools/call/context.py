@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import hashlib
 import json
 import math
 import time
@@ -339,6 +340,13 @@ class Snapshots(Protocol):
     def keep_values(self, session: str, user: str, kept: SavedValues) -> Callable[[], str]:
         """A function that saves the values; it returns a sentence if they cannot be saved, or ""."""
         ...
+
+
+def place_of_wait(call: Call) -> str:
+    """The key under which a body that is no program saves where it waits: the same for the same call by the
+    same user and session, whatever its id."""
+    whose = [call.tool, call.form.identity, call.session, call.user]
+    return f"wait {hashlib.sha256(json.dumps(whose).encode()).hexdigest()}"
 
 
 # The context of the call whose guard or body is running.

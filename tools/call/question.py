@@ -5,6 +5,7 @@ An answer permits nothing: it is only the value that the body receives.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,14 +24,17 @@ ANSWER_CHARS = 20_000
 @dataclass(frozen=True)
 class Question:
     """A question's text and its choices. With ``only``, an answer must be one of the choices; without it,
-    the person may also answer in free words."""
+    the person may also answer in free words. With a ``form`` of another program (answer_form.py), the words
+    fill it in, and the answer is its JSON text."""
 
     text: str
     choices: tuple[str, ...] = ()
     only: bool = False
+    form: Mapping[str, Any] | None = None
 
     def to_data(self) -> dict[str, Any]:
-        return {"question": self.text, "choices": list(self.choices), "only": self.only}
+        form = {} if self.form is None else {"fields": json.dumps(self.form)}
+        return {"question": self.text, "choices": list(self.choices), "only": self.only, **form}
 
     @property
     def range(self) -> str:
@@ -45,6 +49,10 @@ class Question:
             raise UsageError("The answer is empty.")
         if len(text) > ANSWER_CHARS:
             raise UsageError(f"The answer has {len(text):,} characters; the limit is {ANSWER_CHARS:,}.")
+        if self.form is not None:
+            from quoth.tools.call.answer_form import read_form  # here: few questions have one
+
+            return read_form(self.form).answer(text)
         named = {choice.casefold(): choice for choice in self.choices}
         numbered = {str(number): choice for number, choice in enumerate(self.choices, 1)}
         if chosen := named.get(text.casefold()) or numbered.get(text):
@@ -96,4 +104,5 @@ def question_in(shown: str) -> tuple[str, Question] | None:
         return None
     plain = CallForm(form.tool, {name: value for name, value in form.args.items() if name != ANSWER})
     choices = tuple(map(str, data.get("choices", ())))
-    return str(plain), Question(str(data.get("question", "")), choices, data.get("only") is True)
+    fields = json.loads(data["fields"]) if isinstance(data.get("fields"), str) else None
+    return str(plain), Question(str(data.get("question", "")), choices, data.get("only") is True, fields)

@@ -162,6 +162,8 @@ class Inner:
         state, given = self._state, self._given
         state.made[form.digest] += 1
         inner = _inner(self._call, form, name or f"{form.digest[:16]}.{state.made[form.digest]}")
+        if state.known_tool.served is not None:
+            inner = inner.changed(route="mcp-server")  # its server asks for it
         around = given.changed(clocks=self.clocks, dry=dry or given.dry, written=[])
         if hear := self._door.inner:
             hear(inner, None)

@@ -26,7 +26,7 @@ from quoth.tools.call.call import (
     deny,
 )
 from quoth.tools.call.canonical import as_written, checked, paths_of
-from quoth.tools.call.context import Planning
+from quoth.tools.call.context import Planning, place_of_wait
 from quoth.tools.call.ports import Refusal, Reservation
 from quoth.tools.call.redaction import SENT, Redactor
 from quoth.tools.door.asking import ask_consent, require_verdict, telling_origins, weigh
@@ -143,7 +143,8 @@ async def find_receipt(door: Parts, state: CallState) -> Outcome | None:
     """Answer a repeated or resumed call by its receipt, unless policy or guard now deny the call."""
     found = door.receipts.find(state.known_tool, state.call)
     if found is None:
-        state.begun = state.call.resumed and door.receipts.begun(state.known_tool, state.call)
+        begun = state.call.resumed and door.receipts.begun(state.known_tool, state.call)
+        state.begun = begun and not _waits(state)
         if state.call.resumed or not only_reads(state.known_tool):
             with contextlib.suppress(Exception):  # then the body asks, if it may begin
                 state.inside = door.consent.asked_inside(state.known_tool, state.call)
@@ -153,6 +154,17 @@ async def find_receipt(door: Parts, state: CallState) -> Outcome | None:
     note = f"answered by the receipt of call {found.call}"
     state.said += [found.follow_up] if found.follow_up else []
     return Outcome(found.status, found.value, found.message, note)
+
+
+def _waits(state: CallState) -> bool:
+    """Whether the body of this very call has saved where it waits for a person, and continues there."""
+    tool, snapshots = state.known_tool, state.context.snapshots
+    if snapshots is None or tool.served is None:
+        return False
+    try:
+        return snapshots.find(place_of_wait(state.call), tool.version) is not None
+    except QuothError:  # it was changed in the store: nothing is known
+        return False
 
 
 async def check_limits(door: Parts, state: CallState) -> Outcome | None:
