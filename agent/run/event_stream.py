@@ -12,7 +12,6 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from quoth.agent.events import AgentEvent, Listener
-from quoth.agent.reply import Reply
 
 
 class Stoppable(Protocol):
@@ -35,14 +34,14 @@ class EventStream:
         self.work: Stoppable | None = None
         self._beside = beside
         self._events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
-        self._task: asyncio.Task[Reply] | None = None
+        self._task: asyncio.Task[object] | None = None
 
     def tell(self, event: AgentEvent) -> None:
         if event.kind != "end" or event.path:  # the Reply that ``run`` returns comes last
             self._events.put_nowait(event)
 
-    async def of(self, run: Callable[[], Coroutine[Any, Any, Reply]]) -> AsyncGenerator[AgentEvent]:
-        """Begin the run and yield its events. Raises the errors of ``run``."""
+    async def of(self, run: Callable[[], Coroutine[Any, Any, object]]) -> AsyncGenerator[AgentEvent]:
+        """Begin the run, or a call, and yield its events; the last has its result. Raises its errors."""
         self._beside.add(self)
         self._task = asyncio.create_task(self._driven(run))
         try:
@@ -65,7 +64,7 @@ class EventStream:
         if not task.cancelled():
             task.exception()  # the loop has received it, or no longer wants it
 
-    async def _driven(self, run: Callable[[], Coroutine[Any, Any, Reply]]) -> Reply:
+    async def _driven(self, run: Callable[[], Coroutine[Any, Any, object]]) -> object:
         HEARS.set(self)
         try:
             return await run()

@@ -233,12 +233,17 @@ def new_session() -> str:
 
 
 def session_of_chat(chat: str) -> str:
-    """The session of a chat: one word, different for each chat. The digest in it prevents deliberate
+    """The session of a chat."""
+    return session_of("chat", chat)
+
+
+def session_of(kind: str, name: str) -> str:
+    """The session of a chat or client: one word, different for each. The digest in it prevents deliberate
     collisions."""
-    if re.fullmatch(r"\w{1,40}", chat, re.ASCII):
-        return f"chat-{chat}"
-    word = re.sub(r"\W+", "-", chat, flags=re.ASCII)[:40].strip("-")
-    return f"chat-{word}-{hashlib.sha256(chat.encode('utf-8', 'replace')).hexdigest()[:20]}"
+    if re.fullmatch(r"\w{1,40}", name, re.ASCII):
+        return f"{kind}-{name}"
+    word = re.sub(r"\W+", "-", name, flags=re.ASCII)[:40].strip("-")
+    return f"{kind}-{word}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:20]}"
 
 
 def unfinished_sessions(store: Store) -> list[tuple[str, str]]:

@@ -1,0 +1,84 @@
+"""quoth mcp serve: serve tools to a client of the Model Context Protocol on standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from quoth.agent.cli.common import agent_of, begin_to_serve
+from quoth.agent.cli.options import DONE, RunOptions, option, switch
+from quoth.agent.terminal.output import results_only
+from quoth.tools.errors import UsageError
+from quoth.tools.installing import install_extra
+from quoth.tools.storage.paths import state_dir
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+    from quoth.agent.serve.mcp_server import Client
+
+
+class McpServeOptions(RunOptions):
+    """Options of ``quoth mcp serve``."""
+
+    expose: Sequence[str] = option(
+        "--expose",
+        "PATTERN",
+        "serve the tools with such names, such as '*-file'; may be repeated (default: those that only read, "
+        "and run, which takes a program of them)",
+        action="append",
+        default=(),
+    )
+    may_decide: bool = switch("--may-decide", "the person at the client may approve and answer what waits")
+
+
+def mcp_serve(options: McpServeOptions) -> int:
+    try:
+        from mcp.server.stdio import stdio_server
+    except ImportError:
+        raise UsageError(f"quoth mcp serve needs the package mcp: {install_extra('mcp')}") from None
+    if options.remote:
+        raise UsageError("quoth mcp serve has no remote tools. Leave out --remote.")
+    from quoth.agent.serve.mcp_server import McpServer, client_named, exposing
+    from quoth.agent.session.index import session_of
+
+    shown = exposing(options.expose)
+
+    def opening(client: Client) -> AsyncAgent:
+        agent = agent_of(
+            replace(options, session=session_of("mcp", client.name), no_input=True),
+            channel=f"mcp {client.name}",
+        )
+        agent.deliver = None  # standard output is the client's
+        agent.runs.use_tools(agent.table.where(shown))
+        return agent
+
+    async def serve() -> None:
+        made = McpServer(
+            opening,
+            lambda ctx: client_named(ctx, decides=options.may_decide),
+            secret=serving_key(),
+            place=str(options.folder),
+        )
+        try:
+            async with stdio_server() as (reader, writer):
+                with results_only():  # what a tool prints must not get among the messages
+                    await made.server.run(reader, writer, made.server.create_initialization_options())
+        finally:
+            await made.aclose()
+
+    begin_to_serve()
+    asyncio.run(serve())
+    return DONE
+
+
+def serving_key() -> bytes:
+    """The key of this user that seals what clients send back. The first start makes it."""
+    from quoth.tools.catalog.payload import new_key, read_key
+
+    path = state_dir() / "serve.key"
+    with contextlib.suppress(UsageError):  # there is one already
+        return new_key(path).secret
+    return read_key(path).secret
