@@ -12,7 +12,7 @@ import contextlib
 import json
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from typing import Any, TypeVar
@@ -27,6 +27,7 @@ from pydantic import ValidationError
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.event_stream import EventStream
+from quoth.agent.serve import mcp_offers as offers
 from quoth.agent.serve.mcp_asking import QUESTION, AskedRequest
 from quoth.agent.serve.mcp_shape import RUN, failed, form_of, result_of, tools_of
 from quoth.tools.call.call import PROGRAMS, ToolResult
@@ -101,6 +102,12 @@ class McpServer:
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
+            on_list_resources=self._list_resources,
+            on_list_resource_templates=self._list_templates,
+            on_read_resource=self._read_resource,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+            on_completion=self._complete,
         )
         sealed = RequestStateSecurity(
             keys=[secret], ttl=PENDING_SECONDS, audience=place, bind_principal=lambda ctx: client_of(ctx).name
@@ -127,6 +134,34 @@ class McpServer:
         shown = [*tools_of(self._agent(ctx).table).values()]
         page, more = page_of(shown, params)
         return types.ListToolsResult(tools=page, next_cursor=more)
+
+    async def _list_resources(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
+        page, more = page_of(await offers.resources_of(self._agent(ctx)), params)
+        return types.ListResourcesResult(resources=page, next_cursor=more)
+
+    async def _list_templates(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
+        return types.ListResourceTemplatesResult(resource_templates=offers.TEMPLATES)
+
+    async def _read_resource(
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
+        return await offers.read_resource(self._agent(ctx), str(params.uri))
+
+    async def _list_prompts(
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        page, more = page_of(await offers.prompts_of(self._agent(ctx)), params)
+        return types.ListPromptsResult(prompts=page, next_cursor=more)
+
+    async def _get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        return await offers.prompt_of(self._agent(ctx), params.name)
+
+    async def _complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        return await offers.completed(self._agent(ctx), params)
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -174,14 +209,14 @@ class McpServer:
                 self._asked.pop(made, None)
                 return result
             self._asked[made] = key
-            if not client.decides:
+            if not client.decides or not _takes_forms(ctx):
                 break
             asked = AskedRequest.of(agent.broker, result.request, key)
             if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                return asked.input_required() if _takes_forms(ctx) else result
+                return asked.input_required()
             if not await self._answered(ctx, asked, agent, client):
                 break
-        return result
+        return replace(result, message=f"{result.message} {how_to_decide(agent, result.request)}")
 
     def _still_open(self, agent: AsyncAgent, state: dict[str, str]) -> AskedRequest | None:
         """The request that an answer is for; None if it has been decided."""
@@ -191,7 +226,7 @@ class McpServer:
 
     async def _answered(self, ctx: Context, asked: AskedRequest, agent: AsyncAgent, client: Client) -> bool:
         """Ask the person at a client with a handshake."""
-        if not _takes_forms(ctx) or not ctx.session.can_send_request:
+        if not ctx.session.can_send_request:
             return False
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
@@ -214,6 +249,13 @@ class McpServer:
                 elif event.kind == "end" and isinstance(event.data, ToolResult):
                     return event.data
         raise AssertionError("a call ends with its result")
+
+
+def how_to_decide(agent: AsyncAgent, id: str) -> str:
+    """The words that decide a request, for the owner of the tools."""
+    if agent.broker.find(id).question is not None:
+        return f"Its owner answers with: quoth answer {id}. Then make the same call again."
+    return f"Its owner decides with: quoth approve {id}, or quoth deny {id}. Then make the same call again."
 
 
 def page_of(entries: list[T], params: types.PaginatedRequestParams | None) -> tuple[list[T], str | None]:
