@@ -111,7 +111,6 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "quoth": {
-        "mcp-serve": ("mcp_serve.mcp_serve", "Serve tools to a client of MCP."),
         "help": ("help.read_manual", "Show the manual: a page, or the answer to a question in your words."),
         "doctor": (
             "doctor.doctor",

@@ -1,4 +1,4 @@
-"""Clients of the Model Context Protocol for tests: that of the SDK, in front of our server, in this process or
+"""A client of MCP for tests: that of the SDK, in front of our server, in this process or
 as one of its own."""
 
 from __future__ import annotations
