@@ -431,9 +431,10 @@ class Connection:
         except MCPError as error:
             raise self._failed(error) from None
         except ValidationError as error:
-            raise McpError(
-                f"The MCP server {name} sent a result that is not valid: {_first(error)}"
-            ) from None
+            what = "a result that is not valid: " + _first(error)
+            if _is_task(error):
+                what = "a task instead of a result. quoth does not wait for tasks."
+            raise McpError(f"The MCP server {name} sent {what}", sent=True) from None
         except RuntimeError as error:
             raise McpError(
                 f"The MCP server {name} sent a result that is not valid: {_quoted(error)}"
@@ -485,6 +486,12 @@ def _first(error: Any) -> str:
     found = error.errors(include_input=False, include_url=False)[0]
     place = ".".join(map(str, found["loc"]))
     return visible(short(f"{place}: {found['msg']}", LONGEST_ERROR))
+
+
+def _is_task(error: Any) -> bool:
+    """Whether the result that is not valid is a task."""
+    found = [one["input"] for one in error.errors(include_url=False) if isinstance(one["input"], dict)]
+    return any("task" in one or one.get("resultType") == "task" for one in found)
 
 
 @cache
