@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import keys_path
+from quoth.tools.storage.secrets import forget_secret, in_file, in_keyring, private_text, store_secret
 
 GROUP = "quoth.backends"  # the group of entry points for providers of other packages
 NONE: Mapping[str, Any] = MappingProxyType({})
@@ -284,8 +283,6 @@ NO_DEFAULTS = NoDefaults()
 # read. No key is ever shown.
 
 
-SERVICE = "quoth"  # the service in the keyring; the user name there is the key's variable
-LONGEST = 100_000  # maximum bytes of the file
 LONGEST_KEY = 5_000  # maximum characters
 
 
@@ -318,10 +315,10 @@ def stored_key(provider: Provider) -> ApiKey:
     """The key that ``quoth models login`` has stored. Raises UsageError if its place cannot be read."""
     if not provider.key:
         return NO_KEY
-    if secret := _in_keyring(provider):
+    if secret := in_keyring(provider.key, f", or set {provider.key}", needed=provider.needs_key):
         return ApiKey(secret, f"{provider.key} in the keyring")
     path = keys_path()
-    if secret := _in_file(path).get(provider.key, ""):
+    if secret := in_file(path).get(provider.key, ""):
         return ApiKey(secret, f"{provider.key} in {path}")
     return NO_KEY
 
@@ -335,30 +332,12 @@ def store_key(provider: Provider, secret: str) -> str:
         raise UsageError("A key has only printable ASCII characters without spaces; nothing was stored.")
     if len(secret) > LONGEST_KEY:
         raise UsageError(f"A key has at most {LONGEST_KEY:,} characters; nothing was stored.")
-    path = keys_path()
-    kept = _in_file(path)
-    if (ring := _keyring()) is not None:
-        with suppress(ring.errors.KeyringError):  # missing or locked
-            ring.set_password(SERVICE, provider.key, secret)
-            if kept.pop(provider.key, None):
-                _write(path, kept)
-            return "the keyring"
-    _write(path, {**kept, provider.key: secret})
-    return str(path)
+    return store_secret(provider.key, secret, keys_path())
 
 
 def forget_key(provider: Provider) -> list[str]:
     """Remove a stored key from all places. Returns these places. Raises UsageError."""
-    places = []
-    if (ring := _keyring()) is not None and _in_keyring(provider):
-        ring.delete_password(SERVICE, provider.key)
-        places.append("the keyring")
-    path = keys_path()
-    kept = _in_file(path)
-    if kept.pop(provider.key, None):
-        _write(path, kept)
-        places.append(str(path))
-    return places
+    return forget_secret(provider.key, keys_path(), f", or set {provider.key}")
 
 
 def is_set(provider: Provider, environ: Mapping[str, str] = os.environ) -> bool:
@@ -370,71 +349,9 @@ def _from_environment(provider: Provider, environ: Mapping[str, str]) -> ApiKey:
     return ApiKey(environ[provider.key].strip(), provider.key)
 
 
-def _keyring() -> Any:
-    """The package keyring, None if it is not installed; loaded only if a key is missing."""
-    try:
-        import keyring
-        import keyring.errors
-    except ImportError:
-        return None
-    return keyring
-
-
-def _in_keyring(provider: Provider) -> str:
-    ring = _keyring()
-    if ring is None:
-        return ""
-    try:
-        return ring.get_password(SERVICE, provider.key) or ""
-    except RuntimeError:  # NoKeyringError on a machine without a desktop; or the user has no home
-        return ""
-    except ring.errors.KeyringError as error:
-        if not provider.needs_key:
-            return ""
-        raise UsageError(
-            f"The keyring cannot be read ({type(error).__name__}); unlock it, or set {provider.key}."
-        ) from None
-
-
-def _in_file(path: Path) -> dict[str, str]:
-    """The keys in the file by their variables, one per line: ``OPENAI_API_KEY=sk-…``."""
-    try:
-        text = _private(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    except OSError as error:
-        raise UsageError(f"The keys in {path} cannot be read: {error.strerror}.") from None
-    found = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        name, equals, secret = line.partition("=")
-        if not equals and line.strip() and not line.startswith("#"):
-            raise UsageError(f"{path}:{number}: a line must be VARIABLE=KEY.")
-        if equals and not line.startswith("#"):
-            found[name.strip()] = secret.strip()
-    return found
-
-
 def key_in_file(path: Path) -> str:
     """The single key in a file. Raises UsageError."""
     try:
-        return _private(path).strip()
+        return private_text(path).strip()
     except OSError as error:
         raise UsageError(f"The key in {path} cannot be read: {error.strerror}.") from None
-
-
-def _private(path: Path) -> str:
-    """The text of a file that only its owner may read. Raises UsageError for any other file."""
-    with path.open("rb") as file:
-        mode = os.fstat(file.fileno()).st_mode
-        data = file.read(LONGEST)
-    if mode & 0o077:
-        raise UsageError(f"Other users may read the keys in {path}; type: chmod 600 {path}")
-    return data.decode(errors="replace")
-
-
-def _write(path: Path, kept: Mapping[str, str]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace_file(path, [f"{name}={secret}\n".encode() for name, secret in kept.items()], 0o600)
-    except OSError as error:
-        raise UsageError(f"The keys cannot be written to {path}: {error.strerror}.") from None

@@ -19,8 +19,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.errors import UsageError
 from quoth.tools.mcp.config import ServerConfig, expand
+from quoth.tools.mcp.failures import LoginNeeded as LoginNeeded
+from quoth.tools.mcp.failures import McpError as McpError
+from quoth.tools.mcp.failures import McpTimeout as McpTimeout
 from quoth.tools.mcp.server_log import ServerLog, log_path
 from quoth.tools.text import short
 from quoth.tools.visible import visible
@@ -36,27 +39,11 @@ MAX_PAGES = 200  # of one list
 MAX_ITEMS = 5_000  # of one list
 LONGEST_ERROR = 2_000  # characters of a server's error
 PAUSES = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0)  # seconds after N failures in a row
+MOMENT = 0.5  # seconds for the owner to notice that a connection has ended
 CLOSING = 10.0  # seconds for the owner to end a server
 
 Listener = Callable[[str], None]
 T = TypeVar("T")
-
-
-class McpError(ToolError):
-    """A request to a server has failed. ``sent``: it was sent and got no answer, so the server may have done
-    it."""
-
-    def __init__(self, sentence: str, *, sent: bool = False) -> None:
-        super().__init__(sentence)
-        self.sent = sent
-
-
-class McpTimeout(McpError):
-    """A server did not answer in time; a call may still have happened."""
-
-
-class LoginNeeded(McpError):
-    """A server wants a login, which a person starts."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +97,7 @@ class Connection:
         environ: Mapping[str, str] = os.environ,
     ) -> None:
         """``withheld`` are the variables with keys of model providers, which no server receives; ``auth``
-        returns the login for a URL."""
+        replaces the stored login at a URL."""
         self.config = config
         self.log = log_path(config.name)
         self._root, self._callbacks, self._deadlines, self._auth = root, callbacks, deadlines, auth
@@ -119,6 +106,7 @@ class Connection:
         self._ready: asyncio.Future[Client] | None = None
         self._stop = asyncio.Event()
         self._reason = ""  # why the server has ended
+        self._failure: Exception | None = None  # why the connection has ended, if the server did not
         self._failures = 0  # in a row
         self._not_before = 0.0  # time of the loop
         self._closed = False
@@ -246,7 +234,7 @@ class Connection:
 
     async def _own(self, ready: asyncio.Future[Client], stop: asyncio.Event) -> None:
         """Start the server, keep the connection until it ends or ``stop`` is set, and end the server."""
-        failure: Exception | None = None
+        self._failure = None
         try:
             async with AsyncExitStack() as stack:
                 client = await self._connected(stack)
@@ -257,15 +245,15 @@ class Connection:
             self._reason = self._reason or "was closed"
             raise
         except Exception as error:  # the transports of the SDK raise errors of many kinds
-            failure = error
+            self._failure = _cause(error)
         finally:
             stop.set()
-            if not self._closed:
+            if not self._closed and not isinstance(self._failure, UsageError | McpError):
                 self._failures += 1
                 pause = PAUSES[min(self._failures, len(PAUSES)) - 1]
                 self._not_before = asyncio.get_running_loop().time() + pause
             if not ready.done():
-                ready.set_exception(self._unconnected(failure))
+                ready.set_exception(self._unconnected(self._failure))
                 ready.exception()  # its caller may be gone
 
     async def _connected(self, stack: AsyncExitStack) -> Client:
@@ -291,8 +279,10 @@ class Connection:
         config = expand(self.config, self._environ, self._withheld)
         if config.url:
             from quoth.tools.mcp.http import http
+            from quoth.tools.mcp.oauth import StoredLogin
 
-            return http(config, None if self._auth is None else self._auth(config))
+            own = any(name.lower() == "authorization" for name in config.headers)
+            return http(config, self._auth(config) if self._auth else None if own else StoredLogin(config))
         from quoth.tools.mcp.stdio import stdio
 
         return stdio(config, self._root, self._environ, ServerLog(self.log, config.env.values()), self._ended)
@@ -429,7 +419,7 @@ class Connection:
             limit = f"{most:g} seconds" if whole.expired() else f"{pause:g} seconds without progress"
             raise McpTimeout(f"The MCP server {name} did not answer within {limit}.", sent=True) from None
         except MCPError as error:
-            raise self._failed(error) from None
+            raise await self._failed(error) from None
         except ValidationError as error:
             what = "a result that is not valid: " + _first(error)
             if _is_task(error):
@@ -442,20 +432,23 @@ class Connection:
         self._failures = 0
         return answer
 
-    def _failed(self, error: Any) -> McpError:
+    async def _failed(self, error: Any) -> Exception:
         from mcp_types import CONNECTION_CLOSED
 
         name = self.config.name
         if self._stop.is_set() or error.code == CONNECTION_CLOSED:
-            reason = self._reason or "closed the connection"
+            if self._owner is not None and self.config.url:
+                await asyncio.wait({self._owner}, timeout=MOMENT)  # it knows why
+            if isinstance(self._failure, UsageError | McpError):
+                return self._failure
+            failed = "" if self._failure is None else f"failed: {_quoted(self._failure)}"
+            reason = self._reason or failed or "closed the connection"
             return McpError(f"The MCP server {name} {reason} before it answered. {self._where()}", sent=True)
         self._failures = 0
         return McpError(f"The MCP server {name} answered with an error: {_quoted(error)}")
 
     def _unconnected(self, error: Exception | None) -> Exception:
         """Why a server could not be connected to."""
-        while isinstance(error, ExceptionGroup):
-            error = error.exceptions[0]
         name = self.config.name
         if isinstance(error, UsageError | McpError):
             return error
@@ -474,6 +467,13 @@ class Connection:
 
     def _where(self) -> str:
         return "" if self.config.url else f"Its log is {self.log}."
+
+
+def _cause(error: Exception) -> Exception:
+    """The first error of a group, and of the groups in it."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _quoted(error: Exception) -> str:

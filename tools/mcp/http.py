@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import httpx2
@@ -32,8 +34,17 @@ def client_for(config: ServerConfig, auth: httpx2.Auth | None = None) -> httpx2.
     headers = {"accept-encoding": "identity", **config.headers}
     timeout = httpx2.Timeout(CONNECT, read=SILENCE)
     return httpx2.AsyncClient(
-        headers=headers, auth=auth, timeout=timeout, transport=_Bounded(httpx2.AsyncClient())
+        headers=headers,
+        auth=auth,
+        timeout=timeout,
+        transport=_Bounded(httpx2.AsyncClient(verify=_authorities())),
     )
+
+
+@cache
+def _authorities() -> ssl.SSLContext:
+    """Reading the certificates takes longer than a request."""
+    return httpx2.create_ssl_context()
 
 
 class _Bounded(httpx2.AsyncBaseTransport):
