@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import DefinitionError, did_you_mean
@@ -19,7 +19,10 @@ from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.code_version import code_of, code_with_filled, own_code, place_of_function
 from quoth.tools.registry.parameters import CAMEL, Param, as_word, make_param
 from quoth.tools.registry.returns import Returns, declared_free_text, declared_returns
+from quoth.tools.registry.schema_params import SchemaParams
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
+from quoth.tools.registry.tool import ServedTool
+from quoth.tools.registry.whole_schema import WholeSchema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -108,6 +111,48 @@ def define_tool(
     if not tool.ships:  # few tools ship, and most commands call none
         tool.prepare()
     return _target.get().register(tool)
+
+
+Body = Callable[[dict[str, Any], Any, Any], Any]  # of the arguments by the system's names, call and context
+
+
+def tool_from_schema(
+    name: str,
+    description: str,
+    input_schema: Mapping[str, Any],
+    *,
+    served: ServedTool,
+    effects: Iterable[str],
+    body: Body,
+    output_schema: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> CognitiveTool:
+    """The tool ``name``, which a server runs; it is in no table.
+
+    ``body(arguments, call, ctx)`` receives the arguments of the call by their names in ``input_schema``,
+    after a check by the whole schema. An omitted argument stays omitted: a default in the schema is shown,
+    and not sent. The value of the body is checked by ``output_schema``. ``options`` are fields of
+    CognitiveTool, such as ``timeout`` and ``source``. Raises DefinitionError for a schema out of bounds, and
+    for two parameters with one name."""
+    try:
+        params = SchemaParams(input_schema)
+        returns = None if output_schema is None else Returns(WholeSchema(output_schema))
+    except DefinitionError as error:
+        raise DefinitionError(f"{name}: {error}") from None
+
+    def run(call: Any, ctx: Any) -> Any:
+        return body(params.sent(call.form.args), call, ctx)
+
+    return CognitiveTool(
+        name=name,
+        description=description,
+        params=params,
+        effects=tuple(effects),
+        returns=returns,
+        served=served,
+        _body=run,
+        **options,
+    )
 
 
 def _param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:

@@ -24,7 +24,7 @@ TOLD = frozenset(
      "contentEncoding", "contentMediaType", "contentSchema", "patternProperties", "propertyNames")
 )  # fmt: skip
 # The bounds for each type, and pydantic-core's names for them.
-_SIZES = {"minLength": "min_length", "maxLength": "max_length"}
+SIZES = {"minLength": "min_length", "maxLength": "max_length"}
 _LIMITS = {
     "minimum": "ge",
     "maximum": "le",
@@ -33,7 +33,7 @@ _LIMITS = {
     "multipleOf": "multiple_of",
 }
 BOUNDS: dict[str, dict[str, str]] = {
-    "string": {**_SIZES, "pattern": ""},
+    "string": {**SIZES, "pattern": ""},
     "integer": _LIMITS,
     "number": _LIMITS,
     "boolean": {},

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z][a-z0-9-]*\Z")
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-WIRE = re.compile(r"[A-Za-z_$][A-Za-z0-9_$.-]{0,63}\Z")
+MAX_WIRE: Final = 128  # characters
 RESERVED = ("call", "ctx", "deny", "ask", *(word for word in keyword.kwlist if word != "as"))
 SPEC_KEYS = (
     "type",
@@ -165,6 +165,11 @@ class Param:
         return f"[{text}]" if self.default is None else f"[{text} = {print_value(self.default)}]"
 
 
+def is_wire(name: object) -> bool:
+    """Whether a name of another system can be kept: a text of one line, without invisible characters."""
+    return isinstance(name, str) and 0 < len(name) <= MAX_WIRE and name.isprintable() and name == name.strip()
+
+
 def as_word(value: Any) -> str:
     """``:reads`` or ``"reads"`` as ``reads``."""
     return str(getattr(value, "name", value))
@@ -211,7 +216,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
         if not isinstance(spec.get(flag, False), bool):
             raise DefinitionError(f"{where}: :{flag} is True or False, not {print_value(spec[flag])}.")
     wire = spec.get("wire", "")
-    if not isinstance(wire, str) or (wire and not WIRE.match(wire)):
+    if wire != "" and not is_wire(wire):
         raise DefinitionError(
             f'{where}: :wire is its name in JSON, such as "maxResults"; not {print_value(wire)}.'
         )
@@ -225,7 +230,7 @@ def make_param(tool: str, name: str, spec: Mapping[str, Any]) -> Param:
     if hides_values(kind):
         given["secret"] = True
     param = Param(name, **given, own=hint if has_values(hint) else None)
-    if (default := _checked_default(where, param)) is not param.default:
+    if (default := checked_default(where, param)) is not param.default:
         param = replace(param, default=default)
     if param.outside and not param.holds_paths:
         raise DefinitionError(f"{where}: :outside is for a parameter of paths, and this is {param.kind}.")
@@ -281,7 +286,7 @@ def _checked_choices(where: str, hint: Any, given: Any) -> tuple[Any, ...]:
     return tuple(given)
 
 
-def _checked_default(where: str, param: Param) -> Any:
+def checked_default(where: str, param: Param) -> Any:
     """The default as plain data."""
     default = param.default
     if default is REQUIRED or default is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from quoth.tools.registry.arguments import places_in
 from quoth.tools.registry.json_type import in_short
 from quoth.tools.registry.param_types import PLAIN, is_json, portable, type_data, type_name, type_of
 from quoth.tools.registry.parameters import as_word
+from quoth.tools.registry.whole_schema import WholeSchema
 from quoth.tools.text import a_kind, short
 
 if TYPE_CHECKING:
@@ -26,12 +28,18 @@ UNDECLARED = (Any, object, None, type(None))  # types without information
 
 @dataclass(frozen=True)
 class Returns:
-    """A declared type of the value, and its description. ``type`` can be shown on any machine; ``own`` is the
-    author's type, by which the value is checked on the machine that runs the body."""
+    """A declared type of the value, and its description. ``declared`` is a portable type or the schema of
+    another system; ``own`` is the author's type, by which the value is checked on the machine that runs the
+    body."""
 
-    type: Any
+    declared: Any
     doc: str = ""
     own: Any = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def type(self) -> Any:
+        """The type, which can be shown on any machine."""
+        return self.declared.type if isinstance(self.declared, WholeSchema) else self.declared
 
     def __str__(self) -> str:
         return type_name(self.type) + (f" ({self.doc})" if self.doc else "")
@@ -48,8 +56,10 @@ class Returns:
 
     def check(self, tool: str, value: Any) -> None:
         """Raise ToolError if a value is not of the type."""
-        if self.own is None or (isinstance(self.own, type) and type(value) is self.own):
-            return
+        if isinstance(self.declared, WholeSchema):
+            return _require_whole(tool, self.declared, value)
+        if self.own is None or (isinstance(self.own, builtins.type) and builtins.type(value) is self.own):
+            return None
         from pydantic import ValidationError
 
         try:
@@ -67,6 +77,17 @@ class Returns:
             raise ToolError(
                 f"{tool} returned a value in which {wrong}, and it declares {declared}."
             ) from None
+
+
+def _require_whole(tool: str, schema: WholeSchema, value: Any) -> None:
+    try:
+        faults = schema.faults(value)
+    except ToolError as error:
+        raise ToolError(f"The value of {tool} cannot be checked by its JSON Schema: {error}.") from None
+    if faults:
+        first = faults[0]
+        place = "".join(f"[{short(print_value(part), 40)}]" for part in first.path) or "the value"
+        raise ToolError(f"{tool} returned a value that its JSON Schema refuses: {place} {first.text}.")
 
 
 def declared_returns(tool: str, hint: Any, doc: str = "") -> Returns | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,7 @@ from quoth.tools.registry.json_type import core_of, in_short
 from quoth.tools.registry.param_types import type_of
 from quoth.tools.registry.parameters import NAME, Param, Tag, make_param, tag_of
 from quoth.tools.registry.returns import Returns, declared_free_text, returns_of_data
+from quoth.tools.registry.schema_params import SchemaParams
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -78,7 +79,7 @@ class CognitiveTool:
 
     name: str
     description: str
-    params: tuple[Param, ...] = ()
+    params: Sequence[Param] = ()
     effects: tuple[str, ...] = ()
     cost: Literal["free", "cheap", "expensive"] = "free"
     gate: bool = False
@@ -135,6 +136,8 @@ class CognitiveTool:
         for option in ("gate", *_FLAGS):
             flag = isinstance(getattr(self, option), bool)
             yield flag, f": :{option.replace('_', '-')} is True or False."
+        if self._schema_params is not None:
+            return  # its names have been checked
         names = [param.name for param in self.params]
         for name in names:
             yield names.count(name) == 1, f": the parameter {name} is given twice."
@@ -144,6 +147,15 @@ class CognitiveTool:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(f"{self.name} is called through the door: agent.call('({self.name} …)').")
+
+    @property
+    def _schema_params(self) -> SchemaParams | None:
+        return self.params if isinstance(self.params, SchemaParams) else None
+
+    @property
+    def wire(self) -> str:
+        """Its name at the server that runs it; empty for any other tool. Only that server receives it."""
+        return "" if self.served is None else self.served.tool
 
     @property
     def guarded(self) -> bool:
@@ -202,6 +214,8 @@ class CognitiveTool:
         return copy.deepcopy(self._schema()) if self.there is None else self.there["parameters"]
 
     def _schema(self) -> dict[str, Any]:
+        if self._schema_params is not None:
+            return self._schema_params.schema
         schema = parameters_schema(self.params)
         for param in self.params:
             if param.hidden:
@@ -221,10 +235,14 @@ class CognitiveTool:
         """The call with every argument named, and its arguments as JSON data: with defaults, paths not yet
         resolved. Raises InvalidCallError."""
         bound = bind(self.name, self.params, form.args, form.positional)
+        if self._schema_params is not None:
+            bound = self._schema_params.given(bound)
         args = validate(self.name, self.params, self.check, bound)
         if self.input_model is not None:
             built(self.name, self.input_model, self.python_values(args))
         given = {name: args[name] for name in bound}
+        if self._schema_params is not None:
+            self._schema_params.require(self.name, given)
         programs = {name: program_argument(one) for name, one in given.items() if isinstance(one, Code)}
         return CallForm(self.name, given | programs), args
 
@@ -239,7 +257,8 @@ class CognitiveTool:
 
     def describe(self) -> dict[str, Any]:
         """All public facts about the tool, as JSON data."""
-        return {**self._orders(), "parameters": self.schema}
+        wire = {"wire": self.wire} if self.wire else {}
+        return {**self._orders(), **wire, "parameters": self.schema}
 
     def _orders(self) -> dict[str, Any]:
         return {

@@ -144,8 +144,8 @@ def test_a_secret_stays_secret_by_its_wire_name() -> None:
     [
         ({"a": {"wire": 5}}, ':wire is its name in JSON, such as "maxResults"; not 5.'),
         (
-            {"a": {"wire": "max results"}},
-            ':wire is its name in JSON, such as "maxResults"; not "max results".',
+            {"a": {"wire": "max\u202eresults"}},
+            ':wire is its name in JSON, such as "maxResults"; not "max\\u202eresults".',
         ),
         ({"a": {"wire": "theB"}, "b": {"wire": "theB"}}, "two parameters are named theb, one by its :wire."),
         ({"a": {"wire": "B"}, "b": {}}, "two parameters are named b, one by its :wire."),
