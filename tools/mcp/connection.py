@@ -111,6 +111,7 @@ class Connection:
         self._not_before = 0.0  # time of the loop
         self._closed = False
         self._listeners: list[Listener] = []
+        self._timeouts: set[asyncio.Timeout] = set()  # of the open requests
 
     # Requests
 
@@ -267,8 +268,8 @@ class Connection:
                 self._transport(),
                 client_info=own,
                 cache=None,
-                elicitation_callback=self._callbacks.elicit,
-                sampling_callback=self._callbacks.sample,
+                elicitation_callback=self._unhurried(self._callbacks.elicit),
+                sampling_callback=self._unhurried(self._callbacks.sample),
                 list_roots_callback=self._callbacks.roots,
                 message_handler=self._heard,
             )
@@ -409,12 +410,16 @@ class Connection:
             async with asyncio.timeout(most) as whole, asyncio.timeout(pause) as quiet:
 
                 async def progressed(progress: float, total: float | None, message: str | None) -> None:
-                    if not quiet.expired():
+                    if quiet.when() is not None and not quiet.expired():
                         quiet.reschedule(loop.time() + pause)
                     if on_progress is not None:
                         await on_progress(progress, total, message)
 
-                answer = await request(progressed)
+                self._timeouts |= {whole, quiet}
+                try:
+                    answer = await request(progressed)
+                finally:
+                    self._timeouts -= {whole, quiet}
         except TimeoutError:
             limit = f"{most:g} seconds" if whole.expired() else f"{pause:g} seconds without progress"
             raise McpTimeout(f"The MCP server {name} did not answer within {limit}.", sent=True) from None
@@ -431,6 +436,26 @@ class Connection:
             ) from None
         self._failures = 0
         return answer
+
+    def _unhurried(self, answer: Callable[..., Awaitable[Any]] | None) -> Any:
+        """``answer``, which may ask a person: meanwhile the deadlines of the open requests stand still."""
+        if answer is None:
+            return None
+
+        async def answered(*args: Any) -> Any:
+            loop = asyncio.get_running_loop()
+            begun = loop.time()
+            held = [(one, when) for one in self._timeouts if (when := one.when()) is not None]
+            for timeout, _ in held:
+                timeout.reschedule(None)
+            try:
+                return await answer(*args)
+            finally:
+                for timeout, when in held:
+                    if timeout in self._timeouts and not timeout.expired():
+                        timeout.reschedule(when + loop.time() - begun)
+
+        return answered
 
     async def _failed(self, error: Any) -> Exception:
         from mcp_types import CONNECTION_CLOSED

@@ -10,8 +10,11 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import hostile_mcp
+import mcp_server
+import mcp_types as types
 import pytest
 
 from quoth.tools.mcp.asking import Questions
@@ -181,3 +184,23 @@ async def test_requests_without_an_end_are_answered_and_ask_nobody(tmp_path: Pat
     async with _hostile(tmp_path, "asks", deadlines=deadlines) as connection:
         assert _text(await connection.call("act", {"text": "now"})) == "asked"
     assert _effects(tmp_path) == []
+
+
+async def test_the_clocks_of_a_call_stand_still_while_a_person_is_asked(tmp_path: Path) -> None:
+    """The person thinks for longer than both deadlines, and the call still ends with an answer."""
+    deadlines = Deadlines(connect=30, list=20, call=1.5, idle=1)
+
+    async def elicit(context: Any, params: Any) -> Any:
+        await asyncio.sleep(2)
+        return types.ElicitResult(action="accept", content={"size": "large"})
+
+    program, *args = mcp_server.command("--handshake")
+    config = ServerConfig("fixture", program, tuple(args))
+    connection = Connection(config, tmp_path, deadlines=deadlines, callbacks=Callbacks(elicit=elicit))
+    try:
+        await connection.tools()
+        assert _text(await connection.call("order", {"item": "tea"})) == "Ordered tea, large."
+        with pytest.raises(McpError, match="did not answer within"):
+            await connection.call("wait", {"steps": 1, "seconds": 20})
+    finally:
+        await connection.aclose()
