@@ -30,6 +30,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "quoth policy explain '(read-file \"a.txt\")' --user ben --policy rules.hy",
     ),
     "trust": ("quoth trust", "quoth trust ~/project"),
+    "guard": ("quoth guard install claude-code", "quoth guard codex < call.json"),
     "pending": ("quoth pending", "quoth pending hm4kq"),
     "approve": ("quoth approve hm4kq", "quoth approve plan.org --step build"),
     "deny": ('quoth deny hm4kq --why "not in src"', "quoth deny plan.org --step build"),

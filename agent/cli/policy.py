@@ -46,6 +46,7 @@ from quoth.tools.visible import visible
 if TYPE_CHECKING:
     from quoth.tools.policy.model import Limit
     from quoth.tools.policy.policy import Explanation, Layer, Match
+    from quoth.tools.registry.table import ToolTable
 
 
 KINDS = ("deny", "ask", "allow")
@@ -96,7 +97,7 @@ def check(options: CheckOptions) -> int:
 
     layers = _layers(options)
     workspace = Workspace(_root(options.folder))
-    tools = tools_of(options)
+    tools = _with_other_agents(tools_of(options), layers)
     findings = findings_of(RulesPolicy(layers), tools, workspace)
     for tool in tools:
         for sentence in (*unseen_paths(tool, workspace), *unconfined(tool, layers)):
@@ -112,6 +113,21 @@ def check(options: CheckOptions) -> int:
         if not layers:
             print_line("No policy file applies; the effects of a tool decide about its calls.")
     return FAILED if findings else DONE
+
+
+def _with_other_agents(tools: ToolTable, layers: Sequence[Layer]) -> ToolTable:
+    """The table; with the tools of other agents if a rule may name one."""
+    named = {rule.tool for layer in layers for rule in layer.orders.rules}
+    named |= {limit.tool for layer in layers for limit in layer.orders.limits}
+    if not any("--" in name for name in named if name):
+        return tools
+    from quoth.agent.guard.calls import known_tools  # here: few rules are about other agents
+
+    more = tools.copy()
+    for tool in known_tools():
+        if tool.name not in more:
+            more.register(tool)
+    return more
 
 
 def _layers(options: CheckOptions) -> list[Layer]:

@@ -42,7 +42,7 @@ ORDER = {
         "session",
         "config manual trace",
         "run",
-        "chat flight worker",
+        "chat flight worker guard",
         "replay event_types",
         "client",
         "acp testing doubles repl",

@@ -150,13 +150,14 @@ Route = Literal[
     "mcp",
     "serve",
     "mcp-server",
+    "guard",
 ]
 ROUTES: tuple[Route, ...] = get_args(Route)
 # Of calls that a person typed.
 TYPED: frozenset[Route] = frozenset({"call", "eval", "repl", "python"})
-# Routes of other programs: "mcp-server" is what a server asks of us, the others are what a client sends. A
-# model may have written the arguments.
-CLIENTS: frozenset[Route] = frozenset({"acp", "mcp", "serve", "mcp-server"})
+# Routes of other programs: "mcp-server" is what a server asks of us, "guard" a call that another agent is
+# about to make itself, the others are what a client sends. A model may have written the arguments.
+CLIENTS: frozenset[Route] = frozenset({"acp", "mcp", "serve", "mcp-server", "guard"})
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""quoth as an agent of the Agent Client Protocol: for Emacs, Zed, JetBrains and Neovim."""

@@ -1,0 +1,236 @@
+"""One call of another agent through the door: from the JSON of its hook to the answer in its format.
+
+Whatever fails, the answer is a deny.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import getpass
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quoth.agent.guard.calls import call_of, name_of
+from quoth.agent.guard.formats import AgentFormat, fields_of
+from quoth.agent.guard.verdicts import GuardPolicy
+from quoth.tools.call.call import Call, EditedCall, ToolResult, Verdict, ask, deny, new_call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.call.ports import Consent, Limits, NoLimits
+from quoth.tools.call.workspace import Workspace
+from quoth.tools.door.door import Door
+from quoth.tools.errors import InvalidCallError, QuothError
+from quoth.tools.history.audit import StoreAudit, row_of_host
+from quoth.tools.policy.files import load_policy
+from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.policy.project import find_project
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.values import encodable
+from quoth.tools.storage.paths import config_dir, is_missing
+from quoth.tools.storage.shared_store import WorkspaceStore
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.tools.consent.broker import Broker
+    from quoth.tools.door.user_gates import GateProgram
+
+MOST_BYTES = 16_000_000  # of an input
+LONGEST_REASON = 2000
+
+
+@dataclass(frozen=True)
+class GuardOptions:
+    """``strict``: a call that no rule names asks. ``may_allow``: an allow is said. ``policy`` is a further
+    file of rules."""
+
+    strict: bool = False
+    may_allow: bool = False
+    policy: str | None = None
+
+
+def answer(agent: AgentFormat, data: bytes, options: GuardOptions) -> str:
+    """The answer to one input, a line of JSON, or "" to let the agent's own rules decide."""
+    try:
+        return asyncio.run(_answer(agent, data, options))
+    except Exception as error:
+        return denial(agent, _sentence(error))
+
+
+def denial(agent: AgentFormat, why: str) -> str:
+    """The answer that denies a call because of a failure."""
+    return agent.answer("deny", f"quoth denies this call: {why}")
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "its input is nested too deeply."
+    if isinstance(error, QuothError):
+        return visible(str(error))
+    return f"it failed ({type(error).__name__})."
+
+
+async def _answer(agent: AgentFormat, data: bytes, options: GuardOptions) -> str:
+    try:
+        tool, given, cwd, session = fields_of(agent, read_input(data))
+    except (ValueError, RecursionError) as error:
+        return denial(agent, f"its input cannot be read: {error}.")
+    return await _Guarded(agent, tool, encodable(session)[:200], cwd, options).answer(given)
+
+
+def read_input(data: bytes) -> Any:
+    """The JSON of an input. Raises ValueError for a text that two readers may read differently."""
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"it is longer than {MOST_BYTES:,} bytes")
+    try:
+        text = data.decode("utf-8")
+        return json.loads(text, object_pairs_hook=_unique, parse_constant=_no_number)
+    except UnicodeDecodeError as error:
+        raise ValueError(f"it is not UTF-8 text (byte {error.start})") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not JSON ({error.msg}, line {error.lineno})") from None
+
+
+def _unique(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in made:
+            raise ValueError(f"{json.dumps(name)} is given twice")
+        made[name] = value
+    return made
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+class _Guarded:
+    """One call: the parts of its door, and its answer."""
+
+    def __init__(self, agent: AgentFormat, tool: str, session: str, cwd: str, options: GuardOptions) -> None:
+        self._agent, self._tool, self._session, self._options = agent, tool, session, options
+        self._cwd = os.path.realpath(cwd)
+        if not Path(self._cwd).is_dir():
+            raise InvalidCallError(f'"cwd" {cwd} is not a folder.')
+        project = find_project(self._cwd)
+        project.require_rules()
+        self._workspace = Workspace(project.root)
+        self._store = WorkspaceStore(project.root)
+
+    async def answer(self, given: dict[str, Any]) -> str:
+        try:
+            result, policy = await self._judged(given)
+        except Exception as error:
+            self._record(_sentence(error))
+            raise
+        finally:
+            self._store.close()
+        return self._said(result, policy)
+
+    async def _judged(self, given: dict[str, Any]) -> tuple[ToolResult, GuardPolicy]:
+        agent, root = self._agent, self._workspace.root
+        rules = load_policy(root, self._options.policy, counted=True)
+        policy = GuardPolicy(rules, agent, self._tool, self._cwd, strict=self._options.strict)
+        tool, form = call_of(agent, self._tool, given, self._cwd)
+        effects = effects_of(rules, tool.name) if tool.served is not None else ()
+        tool = replace(tool, effects=effects) if effects else tool
+        table = ToolTable([tool])
+        door = Door(
+            table,
+            policy=policy,
+            limits=self._limits(rules),
+            gate_programs=_gates(root),
+            consent=AgentConsent(agent, partial(self._broker, table)),
+            audit=StoreAudit(self._store),
+            together=self._store.together,
+            on_disk=self._store.on_disk,
+            client=agent.name,
+        )
+        call = new_call(form, route="guard", user=user_name(), session=self._session)
+        context = ToolContext(self._workspace, user=call.user, session=call.session)
+        return await door.dispatch(call, context), policy
+
+    def _limits(self, rules: RulesPolicy) -> Limits:
+        if not rules.limits:
+            return NoLimits()
+        from quoth.tools.policy.limits import StoreLimits
+
+        return StoreLimits(self._store, [limit.counts for limit in rules.limits])
+
+    def _broker(self, table: ToolTable) -> Broker:
+        from quoth.tools.consent.broker import Broker  # here: few calls need a person
+
+        return Broker(self._store, table, self._workspace, audit=StoreAudit(self._store))
+
+    def _said(self, result: ToolResult, policy: GuardPolicy) -> str:
+        agent, why = self._agent, visible(result.message)[:LONGEST_REASON]
+        if result.ok:
+            says = self._options.may_allow and policy.named
+            return agent.answer("allow", "The rules of quoth allow this call.") if says else ""
+        if result.status != "pending":
+            return agent.answer("deny", why)
+        if agent.asks:
+            return agent.answer("ask", why)
+        how = shlex.join(["quoth", "approve", result.request, "--workspace", str(self._workspace.root)])
+        return agent.answer(
+            "deny", f"{why} A person can approve it with: {how}. Then make the very same call again."
+        )
+
+    def _record(self, message: str) -> None:
+        """Record a call that could not be judged; it is denied in any case."""
+        row = row_of_host(
+            "guard",
+            message,
+            route="guard",
+            tool=name_of(self._agent, self._tool)[:200],
+            session=self._session,
+            user=user_name(),
+        )
+        with contextlib.suppress(Exception):
+            StoreAudit(self._store).write(row)
+
+
+class AgentConsent(Consent):
+    """Passes a question on to an agent that can ask its person. For any other agent the request is stored;
+    its approval is for this call of the agent in any of its sessions, once."""
+
+    def __init__(self, agent: AgentFormat, broker: Callable[[], Broker]) -> None:
+        self._agent, self._broker = agent, broker
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
+        if self._agent.asks:
+            return ask(reason)
+        said = await self._broker().request(tool, replace(call, session=self._agent.name), reason)
+        if isinstance(said, EditedCall):
+            return deny(f"a person wants this call instead: {said.form}")
+        return said
+
+
+def effects_of(rules: RulesPolicy, tool: str) -> tuple[str, ...]:
+    """The effects that the user's own rules give a tool of an MCP server, if they do not bind it to a digest:
+    the hook's input has none."""
+    said = (one for layer in rules.layers for one in layer.orders.effects)
+    return next((one.effects for one in said if one.tool == tool and not one.digest), ())
+
+
+def _gates(root: Path) -> Sequence[GateProgram]:
+    """The user's programs that judge every call."""
+    if is_missing(config_dir() / "config.hy") and is_missing(root / ".quoth" / "config.hy"):
+        return ()
+    from quoth.agent.config.loading import load_config  # here: few users have settings
+    from quoth.tools.door.user_gates import GateProgram, gate_words
+
+    command = load_config(root).gate_command
+    return [GateProgram(gate_words(command, "(gate-command …) in config.hy"))] if command else ()
+
+
+def user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "unknown"
