@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from quoth.agent.terminal.forms import laid_out, stands
 from quoth.agent.terminal.input import Answers, answers, edited, named_editor
 from quoth.agent.terminal.output import is_terminal, set_in, shown
-from quoth.agent.terminal.question import ASKS, columns, question, words_prompt, words_rows
+from quoth.agent.terminal.question import ASKS, FORM_ASKS, columns, question, words_prompt, words_rows
 from quoth.tools.call.call import Call, Changes, Verdict
 from quoth.tools.call.canonical import arguments
 from quoth.tools.call.redaction import SECRET, Redactor
@@ -153,13 +153,15 @@ class AskTerminal:
 
     async def words(self, question: Question) -> Decision | None:
         """Show a question until there is an answer in words; None when the input has ended."""
-        _say("\n".join(["", ASKS, *words_rows(question, columns()), ""]))
+        asks = ASKS if question.form is None else FORM_ASKS
+        _say("\n".join(["", asks, *words_rows(question, columns()), ""]))
         stands("")
         while True:
             try:
                 said = await self._line(words_prompt(question))
                 if said.strip() == "?":
-                    raise UsageError("The model reads your answer exactly as you write it.")
+                    reader = "The model" if question.form is None else "The server"
+                    raise UsageError(f"{reader} reads your answer exactly as you write it.")
                 return Decision("answer", self._user, answer=question.answer(said))
             except EOFError:
                 return None

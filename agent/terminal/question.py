@@ -372,6 +372,7 @@ def _cut(text: str, rows: int) -> str:
 
 
 ASKS = "A question for you; an answer is only words, and allows nothing:"
+FORM_ASKS = "A form for you; your answer is sent to the server that asks, not to the model:"
 
 
 def words_rows(question: Question, columns: int) -> list[str]:

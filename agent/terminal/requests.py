@@ -129,7 +129,7 @@ def _brief(request: Request, proposal: Proposal | None) -> str:
     if request.question is not None:
         from quoth.agent.terminal.question import words_rows
 
-        asked = words_rows(request.question, max(_columns() - 7, 0))
+        asked = "\n".join(words_rows(request.question, max(_columns() - 7, 0))).split("\n")
         return "\n       ".join([f"{request.id}  {request.tool} asks a question:", *asked, where])
     summary = [one["summary"] for one in changes_data(proposal).get("changes", ())]
     trouble = [proposal.changes.trouble] if proposal and proposal.changes.trouble else []

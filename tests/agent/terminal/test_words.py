@@ -6,13 +6,16 @@ import asyncio
 
 import pytest
 from sentences import IS_NONE_OF_THE_ANSWERS, IT_WRITES_FILES, THE_ANSWER_IS_EMPTY
-from words import form, tool
+from words import desk, form, shipped, tool
 
-from quoth.agent.terminal.ask import ASKS, AskTerminal, SaysYes
-from quoth.agent.terminal.question import words_rows
+from quoth.agent.terminal.ask import AskTerminal, SaysYes
+from quoth.agent.terminal.question import ASKS, FORM_ASKS, words_rows
+from quoth.agent.terminal.requests import pending_text
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.call.question import Question
 from quoth.tools.consent.requests import Decision
+from quoth.tools.registry.table import cognitive_tools
+from quoth.tools.storage.database import Store
 
 ASK = tool("ask-person")
 CALL = Call("c", form("(ask-person)"))
@@ -88,3 +91,23 @@ def test_a_long_question_breaks_between_words() -> None:
     rows = shown.split("\n")
     assert all(row.startswith("│ ") and len(row) < 40 for row in rows)
     assert " ".join(row.removeprefix("│ ") for row in rows).endswith("is to be restarted first tonight?")
+
+
+ASKED = "First?\nSecond.\n\nThird."
+
+
+def test_each_row_of_a_question_that_waits_has_its_place_in_the_list(store: Store) -> None:
+    shipped(".")
+    here = desk(store, cognitive_tools.get("ask-person"))
+    here.pass_through(f'(ask-person :question "{ASKED}")')
+    rows = pending_text(here.broker).split("\n")
+    assert [row.rstrip() for row in rows[1:5]] == [f"       │ {row}".rstrip() for row in ASKED.split("\n")]
+
+
+def test_a_form_of_a_server_is_asked_under_its_own_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    form = {"type": "object", "properties": {"size": {"enum": ["small", "large"]}}}
+    decision = said(Types("?", "2"), "Which?", ("small", "large", "decline"), True, form)
+    assert decision == Decision("answer", "ann", answer='{"action": "accept", "content": {"size": "large"}}')
+    told = capsys.readouterr().err
+    assert f"\n{FORM_ASKS}\n" in told
+    assert "The server reads your answer exactly as you write it." in told
