@@ -112,6 +112,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "quoth": {
+        "serve": ("serve.serve", "Serve MCP on loopback."),
         "help": ("help.read_manual", "Show the manual: a page, or the answer to a question in your words."),
         "doctor": (
             "doctor.doctor",

@@ -20,17 +20,20 @@ if TYPE_CHECKING:
     from quoth.agent.serve.mcp_server import Client
 
 
+EXPOSE = option(
+    "--expose",
+    "PATTERN",
+    "serve the tools with such names, such as '*-file'; may be repeated (default: those that only read, and "
+    "run, which takes a program of them)",
+    action="append",
+    default=(),
+)
+
+
 class McpServeOptions(RunOptions):
     """Options of ``quoth mcp serve``."""
 
-    expose: Sequence[str] = option(
-        "--expose",
-        "PATTERN",
-        "serve the tools with such names, such as '*-file'; may be repeated (default: those that only read, "
-        "and run, which takes a program of them)",
-        action="append",
-        default=(),
-    )
+    expose: Sequence[str] = EXPOSE
     may_decide: bool = switch("--may-decide", "the person at the client may approve and answer what waits")
 
 

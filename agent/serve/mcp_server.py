@@ -56,10 +56,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Client:
-    """The client of a connection: its name, and whether its person may decide what waits."""
+    """The client of a connection: its name, whether its person may decide what waits, and the user that it
+    acts for, by default the one who serves."""
 
     name: str
     decides: bool = False
+    user: str | None = None
 
 
 def client_named(ctx: Context, *, decides: bool) -> Client:

@@ -1,0 +1,111 @@
+"""quoth serve: one server on loopback for clients of other protocols."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quoth.agent.cli.common import agent_of, begin_to_serve
+from quoth.agent.cli.mcp_serve import EXPOSE, serving_key
+from quoth.agent.cli.options import DONE, RunOptions, option
+from quoth.agent.terminal.output import complain, results_only
+from quoth.tools.errors import UsageError
+from quoth.tools.installing import install_extra
+from quoth.tools.storage.paths import state_dir
+
+if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
+    from quoth.agent.serve.mcp_server import Client
+
+PORT = 8420
+STOP_SECONDS = 10  # for requests in progress when the server ends
+
+
+class ServeOptions(RunOptions):
+    """Options of ``quoth serve``."""
+
+    port: int = option(
+        "--port",
+        "N",
+        f"listen on this port of 127.0.0.1; 0 takes a free one (default: {PORT})",
+        PORT,
+        type=int,
+    )
+    token_file: str | None = option(
+        "--token-file",
+        "FILE",
+        "the keys of clients, a line NAME TOKEN RIGHTS for each (default: serve.keys in the data folder)",
+    )
+    allow_host: Sequence[str] = option(
+        "--allow-host",
+        "HOST",
+        "also answer requests to this host, such as host.docker.internal; may be repeated",
+        action="append",
+        default=(),
+    )
+    allow_origin: Sequence[str] = option(
+        "--allow-origin",
+        "URL",
+        "also answer pages of this origin, such as http://localhost:3000; may be repeated",
+        action="append",
+        default=(),
+    )
+    expose: Sequence[str] = EXPOSE
+
+
+def serve(options: ServeOptions) -> int:
+    try:
+        import mcp  # noqa: F401
+        import uvicorn
+    except ImportError:
+        raise UsageError(f"quoth serve needs starlette, uvicorn and mcp: {install_extra('serve')}") from None
+    from quoth.agent.serve.app import build_app
+    from quoth.agent.serve.keys import make_keys, read_keys
+    from quoth.agent.serve.mcp_http import mcp_part
+    from quoth.agent.serve.mcp_server import exposing
+    from quoth.agent.session.index import session_of
+
+    path = Path(options.token_file).expanduser() if options.token_file else state_dir() / "serve.keys"
+    if make_keys(path):
+        complain(f"The keys of clients are in {path}: me may ask and decide, chat may ask.")
+    keys = read_keys(path)
+    shown = exposing(options.expose)
+
+    def opening(client: Client) -> AsyncAgent:
+        own = replace(options, session=session_of("mcp", client.name), user=client.user, no_input=True)
+        agent = agent_of(own, channel=f"mcp {client.name}")
+        agent.deliver = None
+        agent.runs.use_tools(agent.table.where(shown))
+        return agent
+
+    parts = [mcp_part(opening, secret=serving_key(), place=str(options.folder.resolve()))]
+    app = build_app(parts, keys, hosts=options.allow_host, origins=options.allow_origin)
+    config = uvicorn.Config(
+        app, log_level="warning", lifespan="on", timeout_graceful_shutdown=STOP_SECONDS, server_header=False
+    )
+
+    async def run() -> None:
+        with listening(options.port) as sock, results_only():
+            complain(f"quoth serves on http://127.0.0.1:{sock.getsockname()[1]}. The keys are in {path}.")
+            await uvicorn.Server(config).serve(sockets=[sock])
+
+    begin_to_serve()
+    asyncio.run(run())
+    return DONE
+
+
+def listening(port: int) -> socket.socket:
+    """A socket on loopback. Raises UsageError."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(("127.0.0.1", port))
+    except (OSError, OverflowError) as error:
+        sock.close()
+        why = getattr(error, "strerror", None) or "there is no such port"
+        raise UsageError(f"Port {port} cannot be used: {why}. Choose another: --port N") from None
+    return sock

@@ -1,0 +1,61 @@
+"""The part ``/mcp`` of ``quoth serve``: the Model Context Protocol over Streamable HTTP. A key's name is the
+client and the user; a session of the protocol belongs to the key that began it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.routing import Route
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.serve.app import Part
+from quoth.agent.serve.gate import MAX_BODY, Receive, Scope, Send, key_of
+from quoth.agent.serve.mcp_server import Client, Context, McpServer
+
+PATH = "/mcp"
+
+
+def client_of(ctx: Context) -> Client:
+    """The client of a request, by its key."""
+    assert ctx.request is not None, "a request over HTTP"
+    key = key_of(ctx.request.scope)
+    return Client(key.name, key.decides, key.name)
+
+
+def mcp_part(opening: Callable[[Client], AsyncAgent], *, secret: bytes, place: str) -> Part:
+    """The routes of MCP; ``opening`` opens the agent of a client."""
+    made = McpServer(opening, client_of, secret=secret, place=place)
+    manager = StreamableHTTPSessionManager(
+        app=made.server,
+        max_request_body_size=MAX_BODY,
+        security_settings=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the gate does
+    )
+
+    @contextlib.asynccontextmanager
+    async def serving() -> AsyncIterator[None]:
+        async with manager.run():
+            try:
+                yield
+            finally:
+                await made.aclose()
+
+    return Part([Route(PATH, _Owned(AuthContextMiddleware(StreamableHTTPASGIApp(manager))))], serving=serving)
+
+
+class _Owned:
+    """Tells the SDK whose request it is, so that it refuses another key's session."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        name = key_of(scope).name
+        scope["user"] = AuthenticatedUser(AccessToken(token=name, client_id=name, scopes=[]))
+        await self._app(scope, receive, send)

@@ -1,0 +1,61 @@
+"""``quoth serve`` as a process on a free port of loopback, and its keys."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from commands import command
+
+SECONDS = 60
+KEYS = {"me": ("m" * 32, "ask,decide"), "chat": ("c" * 32, "ask"), "other": ("o" * 32, "ask,decide")}
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server: its address, and its process."""
+
+    url: str
+    process: subprocess.Popen[str]
+
+    def client(self, name: str | None = "me", **more: str) -> httpx.Client:
+        """A client of HTTP with a key; ``more`` are further headers."""
+        own = {} if name is None else {"Authorization": f"Bearer {token(name)}"}
+        return httpx.Client(base_url=self.url, headers=own | more, timeout=SECONDS)
+
+
+def token(name: str) -> str:
+    return KEYS[name][0]
+
+
+def key_file(folder: Path) -> Path:
+    """A file with three keys."""
+    path = folder / "keys"
+    path.touch(0o600)
+    path.write_text("".join(f"{name} {word} {rights}\n" for name, (word, rights) in KEYS.items()))
+    return path
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *options: str) -> Iterator[Served]:
+    """Within it ``quoth serve`` runs in a folder; SIGTERM ends it."""
+    keys = key_file(folder.parent if folder.parent.is_dir() else folder)
+    words = [*command(), "serve", "--port", "0", "--token-file", str(keys), *options]
+    with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            said = ""
+            while not (found := re.search(r"http://127\.0\.0\.1:\d+", said)):
+                line = process.stderr.readline()
+                assert line, said
+                said += line
+            yield Served(found[0], process)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(SECONDS)
