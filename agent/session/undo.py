@@ -341,7 +341,7 @@ class Undo:
             if (spelt := self.workspace.spelling(real)) != path:
                 where = spelt if self.workspace.holds(real) else "a place outside the workspace"
                 return _CurrentFile(trouble=f"its path now leads to {visible(where)}")
-            if not real.exists():
+            if not self.workspace.exists(path):
                 return _CurrentFile()
             with self.workspace.open_read(path) as file:
                 digest, data = hashlib.sha256(), b""

@@ -124,7 +124,7 @@ Every file is opened through ctx.workspace, never by its path."
 
 (defn standing [ctx path]
   "The content of a file for a question to a person; None for a missing file."
-  (if (.exists (.resolve ctx.workspace path))
+  (if (.exists ctx.workspace path)
       (with [file (.open-read ctx.workspace path)]
         (setv data (.read file (+ MAX-FILE 1)))
         (when (> (len data) MAX-FILE)

@@ -131,12 +131,12 @@ def _beside(ctx: ToolContext) -> Iterator[str]:
 def _texts(ctx: ToolContext, path: str, deadline: float) -> Iterator[tuple[str, str]]:
     """The readable files and their texts: first the files that the call asked for, then others. Raises
     TimeoutError after the deadline."""
-    asked = dict.fromkeys(_shown(ctx, path))
+    asked, disk = dict.fromkeys(_shown(ctx, path)), ctx.workspace.on_disk()
     beside = (shown for shown in _beside(ctx) if shown not in asked and ctx.may_look(shown))
     for shown in (*(one for one in asked if ctx.may_read(one)), *beside):
         _left(deadline)
         try:
-            with ctx.workspace.open_read(WorkspacePath(shown)) as stream:
+            with disk.open_read(WorkspacePath(shown)) as stream:
                 data = stream.read(MOST_BYTES)
         except ToolError:
             continue

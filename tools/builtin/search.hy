@@ -85,6 +85,7 @@ Every file is opened through ctx.workspace, never by its path."
         hits []
         left-out 0
         large []
+        disk (.on-disk ctx.workspace)  ; an editor cannot list its buffers
         ignored (Ignored ctx.workspace.root))
   (try
     (for [file (.walk ctx.workspace path :all all :ignored ignored)]
@@ -100,7 +101,7 @@ Every file is opened through ctx.workspace, never by its path."
         (and wanted (not (.may-be-in wanted file)))
           (continue)
         True
-          (for [hit (hits-in ctx.workspace shown expression deadline)]
+          (for [hit (hits-in disk shown expression deadline)]
             (.append hits hit)
             (when (> (len hits) limit)
               (break))))

@@ -29,6 +29,11 @@ class Held(NamedTuple):
     data: bytes | None
 
 
+def held_bytes(data: bytes) -> Held:
+    """This content, as a file has it."""
+    return Held(hashlib.sha256(data).digest(), len(data), data if len(data) <= MAX_FILE else None)
+
+
 class FileWrite(NamedTuple):
     """One file that is about to change. ``path`` is its canonical spelling below ``root``. ``before`` is None
     for a new file; ``after`` is the digest of the new content, None if the file is removed; ``mode`` is the
@@ -115,6 +120,5 @@ def held(name: str, parent: int, *, whole: bool) -> Held | None:
     with os.fdopen(descriptor, "rb") as file:
         size = os.fstat(descriptor).st_size
         if whole and size <= MAX_FILE:
-            data = file.read()
-            return Held(hashlib.sha256(data).digest(), len(data), data)
+            return held_bytes(file.read())
         return Held(hashlib.file_digest(file, "sha256").digest(), size, None)

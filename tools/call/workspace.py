@@ -4,7 +4,8 @@ Paths are resolved through symlinks first; files are then opened from the root, 
 without following links, so that a link swapped in meanwhile cannot lead out.
 
 Other people's changes are never lost: a writer locks the file's real path from reading to writing, and
-compares the file once more right before replacing it, because an editor does not take our locks.
+compares the file once more right before replacing it, because an editor does not take our locks. An editor
+may offer its ``buffers``: then text files are read and written through them, after all checks of a path.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from quoth.tools.call.buffers import Buffer, Buffers, buffer_of, is_text
 from quoth.tools.call.ignored import Ignored, files_below
-from quoth.tools.call.keeping import KEEPER, FileWrite, Held, held, kept, writable
+from quoth.tools.call.keeping import KEEPER, FileWrite, Held, held, held_bytes, kept, writable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.param_types import WorkspacePath, written
 from quoth.tools.storage.atomic import replace_in
@@ -61,6 +64,15 @@ class Workspace:
         self._secret = {_shared(file.expanduser()) for file in secret}
         self.protected = (*map(_shared, protected), *self._secret)
         self._seen: dict[tuple[str, Path], bytes] = {}  # digests, by reader and file, the latest at the end
+        self.buffers: Buffers | None = None  # of an editor; they stand before the disk
+
+    def on_disk(self) -> Workspace:
+        """The same folder without the buffers of an editor."""
+        if self.buffers is None:
+            return self
+        plain = Workspace(self.root, self.protected, self._secret)
+        plain._seen = self._seen
+        return plain
 
     def locate(self, path: str | Path) -> Path:
         """The real path of ``path``, which is relative to the root. Raises ToolError for an invalid path."""
@@ -159,15 +171,55 @@ class Workspace:
         if real in self._secret:
             raise ToolError(f"{path} is a secret of quoth's, which no tool may read.")
         try:
-            with self._parent(real) as parent:
-                descriptor = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+            return self._opened(path, real)
         except OSError as error:
             raise ToolError(self._failure(path, real, error)) from None
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+
+    def _opened(self, path: str, real: Path) -> BinaryIO:
+        try:
+            with self._parent(real) as parent:
+                descriptor = os.open(real.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)
+        except FileNotFoundError:
+            if (buffer := self._buffer(real, None)) is None:
+                raise
+            return BytesIO(buffer.data)
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             os.close(descriptor)
             kind = "a folder; list-files shows what is in it" if real.is_dir() else "not a regular file"
             raise ToolError(f"{path} is {kind}.")
-        return os.fdopen(descriptor, "rb")
+        file = os.fdopen(descriptor, "rb")
+        if self.buffers is None or status.st_size > MAX_BYTES:
+            return file
+        with file:
+            data = file.read()
+        buffer = self._buffer(real, data)
+        return BytesIO(data if buffer is None else buffer.data)
+
+    def exists(self, path: str | Path) -> bool:
+        """Whether there is a file or folder, on the disk or as a new file in an editor. Raises ToolError."""
+        real = self.resolve(path)
+        try:
+            return real.exists() or self._buffer(real, None) is not None
+        except OSError as error:
+            raise ToolError(self._failure(written(path), real, error)) from None
+
+    def _buffer(self, real: Path, disk: bytes | None) -> Buffer | None:
+        """The file as an editor has it; None where the content of the disk counts (None for no file), as for
+        files that are binary or that no tool may write: no editor is asked for them. Raises OSError."""
+        if self.buffers is None or self._owner(real) or not is_text(disk or b""):
+            return None
+        text = self.buffers.read(real)
+        return None if text is None or (disk is None and not text) else buffer_of(text, disk)
+
+    def _present(self, real: Path, parent: int, *, whole: bool) -> tuple[Held | None, Buffer | None]:
+        """The present content of a file, None if there is none; and the buffer that has it, if it does not
+        come from the disk. Raises OSError."""
+        there = held(real.name, parent, whole=whole or self.buffers is not None)
+        if there is not None and (there.data is None or there.size > MAX_BYTES):
+            return there, None
+        buffer = self._buffer(real, None if there is None else there.data)
+        return (there, None) if buffer is None else (held_bytes(buffer.data), buffer)
 
     def saw(self, reader: str, path: str, data: bytes) -> None:
         """Remember the content that ``reader`` has read, so that its next write may replace it."""
@@ -238,9 +290,6 @@ class Workspace:
         try:
             with self._alone(name, real), self._parent(real, made) as parent:
                 found = writable(name, real.name, parent)
-                if found is None and before:
-                    raise ToolError(_changed(name))
-                wanted = known if found is not None else b"" if before is not None else None
                 new = 0o666 if mode is None else mode
                 old = new if found is None else stat.S_IMODE(found.st_mode) & 0o777
 
@@ -250,29 +299,57 @@ class Workspace:
                     elif mode is not None:
                         os.fchmod(descriptor, mode)
 
-                def sure() -> bool:
+                def sure(in_editor: bool = False) -> bool:
                     if is_held(flight_lock(real)):
                         raise ToolError(
                             f"{name} is a running flight plan; tools cannot change it until it ends."
                         )
                     keeps = KEEPER.get() is not None
-                    if wanted is None and not keeps:
+                    if known is None and not keeps and self.buffers is None:
                         return True
-                    there = held(real.name, parent, whole=keeps)
-                    if wanted not in (None, b"" if there is None else there.digest):
+                    there, buffer = self._present(real, parent, whole=keeps)
+                    if bool(before) if there is None else known not in (None, there.digest):
                         raise ToolError(_changed(name))
+                    if buffer is not None and not (buffer.saved or in_editor):
+                        raise ToolError(_unsaved(name))
                     after = hashlib.sha256(data).digest()
                     _keep(FileWrite(self.root, self.spelling(real), there, after, old, len(made)), say)
                     return True
 
-                replace_in(parent, real.name, [data], old, keep, sure)
+                alone = mode is None if found is None else found.st_nlink == 1  # it changes no other name
+                through = self._through(real, parent, data) if alone else None
+                if through is None:
+                    replace_in(parent, real.name, [data], old, keep, sure)
+                else:
+                    assert self.buffers is not None, "it has the buffer"
+                    data = through.as_saved(text := through.as_edited(data))
+                    sure(in_editor=True)
+                    self.buffers.write(real, text)
+                    data = self._saved(name, real, parent, data, say)
         except OSError as error:
             raise ToolError(self._failure(name, real, error)) from None
         if reader:
             self._saw((reader, real), data)
         for what in lost:
             say(f"{name} {what}.")
-        return found is None
+        return found is None and (through is None or not through.data)
+
+    def _through(self, real: Path, parent: int, data: bytes) -> Buffer | None:
+        """The buffer of a file, empty for a new one; None if it is written to the disk. Raises OSError."""
+        if self.buffers is None or not self.buffers.writes(real) or not is_text(data):
+            return None
+        there, buffer = self._present(real, parent, whole=True)
+        return Buffer(b"") if there is None else buffer
+
+    def _saved(self, name: str, real: Path, parent: int, data: bytes, say: Callable[[str], None]) -> bytes:
+        """The content after an editor wrote ``data``; its own change is a write of the call, too."""
+        with contextlib.suppress(OSError):  # the file is written; only the second look has failed
+            there, _ = self._present(real, parent, whole=True)
+            if there is not None and there.data is not None and there.data != data:
+                say(f"{name} was changed by the editor as it was saved.")
+                _keep(FileWrite(self.root, self.spelling(real), held_bytes(data), there.digest), say)
+                return there.data
+        return data
 
     def remove(self, path: str, before: bytes) -> None:
         """Remove a file that still contains ``before``. Raises ToolError."""
@@ -280,9 +357,11 @@ class Workspace:
         self._require_open_to_tools(path, real)
         try:
             with self._alone(path, real), self._parent(real) as parent:
-                there = held(real.name, parent, whole=True)
+                there, buffer = self._present(real, parent, whole=True)
                 if there is None or there.data != before:
                     raise ToolError(_changed(path))
+                if buffer is not None and not buffer.saved:
+                    raise ToolError(_unsaved(path))
                 mode = stat.S_IMODE(os.stat(real.name, dir_fd=parent, follow_symlinks=False).st_mode)
                 _keep(FileWrite(self.root, self.spelling(real), there, None, mode & 0o777))
                 os.unlink(real.name, dir_fd=parent)
@@ -310,8 +389,7 @@ class Workspace:
                 if there is None or there.data is None:
                     raise ToolError(_changed(path))
                 if there.data != before:
-                    old = Held(hashlib.sha256(before).digest(), len(before), before)
-                    _keep(FileWrite(self.root, self.spelling(real), old, there.digest))
+                    _keep(FileWrite(self.root, self.spelling(real), held_bytes(before), there.digest))
         except OSError as error:
             raise ToolError(self._failure(path, real, error)) from None
         if reader:
@@ -319,14 +397,17 @@ class Workspace:
         return there.data
 
     def _require_open_to_tools(self, path: str, real: Path) -> None:
-        for folder in self.protected:
-            if real == folder or folder in real.parents:
-                raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
+        if owner := self._owner(real):
+            raise ToolError(f"{path} belongs to {owner} itself and cannot be written by a tool.")
+
+    def _owner(self, real: Path) -> str:
+        """The program that a file belongs to, so that no tool may write it; empty if there is none."""
+        if any(real == folder or folder in real.parents for folder in self.protected):
+            return "quoth"
         names = {name.lower() for name in real.parts[len(self.root.parts) :]}
         if ".quoth" in names:  # below the root it would create a project without this project's rules
-            raise ToolError(f"{path} belongs to quoth itself and cannot be written by a tool.")
-        if ".git" in names:  # git runs what its settings name
-            raise ToolError(f"{path} belongs to git itself and cannot be written by a tool.")
+            return "quoth"
+        return "git" if ".git" in names else ""  # git runs what its settings name
 
     @contextlib.contextmanager
     def _parent(self, real: Path, made: list[str] | None = None) -> Iterator[int]:
@@ -386,6 +467,12 @@ def _changed(path: str) -> str:
     return f"{path} has changed since it was read. Read it again, then change it."
 
 
+def _unsaved(path: str) -> str:
+    return (
+        f"{path} has unsaved changes in the editor, so it was not changed on the disk. Save it there first."
+    )
+
+
 def _why(error: BaseException) -> str:
     if isinstance(error, RuntimeError) or getattr(error, "errno", None) == errno.ELOOP:
         return "symlink loop"  # Python up to 3.12 raises RuntimeError
@@ -425,7 +512,9 @@ T = TypeVar("T")
 
 
 def read_whole(workspace: Workspace, path: str) -> bytes:
-    """The content of a file; empty if it does not exist. Raises ToolError, also for more than MAX_BYTES."""
+    """The content of a file on the disk; empty if it does not exist. Raises ToolError, also for more than
+    MAX_BYTES."""
+    workspace = workspace.on_disk()
     if not workspace.resolve(path).exists():
         return b""
     with workspace.open_read(path) as file:
@@ -441,8 +530,9 @@ def change_file(
     change: Callable[[bytes], tuple[bytes | None, T]],
     say: Callable[[str], None] = lambda text: None,
 ) -> T:
-    """Apply ``change`` to the present content and return its second result; new content None removes the
-    file. It is applied again if an editor has written meanwhile. Raises ToolError."""
+    """Apply ``change`` to the present content on the disk and return its second result; new content None
+    removes the file. It is applied again if an editor has written meanwhile. Raises ToolError."""
+    workspace = workspace.on_disk()
     for attempt in range(TRIES):
         with workspace.alone(path):
             data = read_whole(workspace, path)

@@ -60,7 +60,7 @@ def replaced(tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace)
 def digest_of(path: str, workspace: Workspace) -> str:
     """The SHA-256 of a file's bytes, read as a stream; or NO_FILE, or UNREADABLE."""
     try:
-        if not workspace.resolve(path).exists():
+        if not workspace.exists(path):
             return NO_FILE
         with workspace.open_read(path) as file:
             return hashlib.file_digest(cast(BufferedReader, file), "sha256").hexdigest()

@@ -46,7 +46,7 @@ class _AfterFile:
         self, state: CallState, path: str, before: bytes | None, may_read: Callable[[str], bool]
     ) -> None:
         self._state, self._path, self._before, self._may_read = state, path, before, may_read
-        self._workspace = state.context.workspace
+        self._workspace = state.context.workspace.on_disk()  # the programs know no buffers
 
     async def run(self, programs: Sequence[AfterWrite]) -> None:
         state, path = self._state, self._path
