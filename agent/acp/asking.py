@@ -24,6 +24,7 @@ from acp.schema import (
 )
 
 from quoth.agent.acp.shape import kind_of, locations_of
+from quoth.agent.terminal.question import CHANGED
 from quoth.tools.call.call import Call, Changes
 from quoth.tools.call.ports import asks_fact
 from quoth.tools.call.question import Question
@@ -109,19 +110,26 @@ class AcpPerson:
         ]
         if not scope:
             options = [one for one in options if one.option_id in ("once", "deny")]
-        update = ToolCallUpdate(
-            tool_call_id=call.id,
-            title=f"{reason}: {shown}" if fact else str(shown),
-            kind=kind_of(tool),
-            status="pending",
-            raw_input=dict(shown.args),
-            locations=locations_of(tool, shown, self.root),
-            content=await self._shown(tool, call, reason, hide),
-        )
-        answer = await self._asked(
-            self._client.request_permission(session_id=self.session, options=options, tool_call=update)
-        )
-        match getattr(getattr(answer, "outcome", None), "option_id", ""):
+        changes, picked, before = await self._changes_of(tool, call), "", ""
+        while not picked:
+            update = ToolCallUpdate(
+                tool_call_id=call.id,
+                title=f"{reason}: {shown}" if fact else str(shown),
+                kind=kind_of(tool),
+                status="pending",
+                raw_input=dict(shown.args),
+                locations=locations_of(tool, shown, self.root),
+                content=self._shown(call, f"{before}Asked because {reason.rstrip('.')}.", hide, changes),
+            )
+            answer = await self._asked(
+                self._client.request_permission(session_id=self.session, options=options, tool_call=update)
+            )
+            picked = getattr(getattr(answer, "outcome", None), "option_id", "")
+            if picked not in ("once", "scope"):
+                break
+            if (now := await self._changes_of(tool, call)) != changes:
+                changes, picked, before = now, "", f"{CHANGED}\n"
+        match picked:
             case "once":
                 return Decision("once", by=self._name)
             case "scope" if scope:
@@ -138,13 +146,15 @@ class AcpPerson:
         workspace = Workspace(Path(self.root))
         return next((rule for rule in self._refused if covers(rule, tool, call, workspace)), None)
 
-    async def _shown(
-        self, tool: CognitiveTool, call: Call, reason: str, hide: Redactor
+    async def _changes_of(self, tool: CognitiveTool, call: Call) -> Changes | None:
+        return None if self._changes is None else await asyncio.to_thread(self._changes, tool, call)
+
+    def _shown(
+        self, call: Call, reason: str, hide: Redactor, found: Changes | None
     ) -> list[ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent]:
         """What the person reads beside the form: the reason, marked origins, and each file's difference."""
-        lines = [f"Asked because {reason.rstrip('.')}."]
+        lines = [reason]
         lines += [f"! {one.argument}: {one.words}" for one in call.origins() if not one.known]
-        found = None if self._changes is None else await asyncio.to_thread(self._changes, tool, call)
         files = found.files if found else ()
         if found and found.trouble:
             lines.append(found.trouble)

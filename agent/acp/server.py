@@ -23,6 +23,7 @@ from acp.schema import (
     AvailableCommandInput,
     ClientCapabilities,
     CloseSessionResponse,
+    FileSystemCapabilities,
     ForkSessionResponse,
     Implementation,
     InitializeResponse,
@@ -47,7 +48,9 @@ from acp.schema import (
 )
 
 from quoth.agent.acp.asking import AcpPerson
+from quoth.agent.acp.buffers import ClientBuffers
 from quoth.agent.acp.commands import COMMANDS, command_in, run_command
+from quoth.agent.acp.loops import OnLoop
 from quoth.agent.acp.shape import Updates, taken
 from quoth.agent.client import AsyncAgent
 from quoth.agent.events import AgentEvent
@@ -218,9 +221,11 @@ class AcpServer:
         self._client: Any = None
         self._turn_to_open = asyncio.Lock()  # else two requests would open one session twice
         self._name, self._forms = "client", False
+        self._files: FileSystemCapabilities | None = None  # of the client
 
     def on_connect(self, conn: Any) -> None:
-        self._client = conn
+        """Take the client; called on the loop of its connection."""
+        self._client = OnLoop(conn, asyncio.get_running_loop())
 
     async def aclose(self) -> None:
         """Stop all sessions: the client has gone. What waits stays in the store."""
@@ -234,6 +239,7 @@ class AcpServer:
         **_: Any,
     ) -> InitializeResponse:
         self._name = short(visible(client_info.name), NAME_CHARS) if client_info else "client"
+        self._files = getattr(client_capabilities, "fs", None)
         asks = getattr(client_capabilities, "elicitation", None)
         self._forms = getattr(asks, "form", None) is not None
         return InitializeResponse(
@@ -395,6 +401,8 @@ class AcpServer:
                 person = AcpPerson(self._client, self._name, forms=self._forms)
                 agent = self._opening(folder, session, person, f"acp {self._name}")
             person.session, person.root = agent.session, str(agent.workspace.root)
+            if self._files is not None and self._files.read_text_file:
+                agent.workspace.buffers = ClientBuffers(self._client, agent.session, folder, self._files)
             talk = self._talks[agent.session] = AcpSession(agent, self._client)
         agent.on_event = talk.hear
         talk.show(

@@ -20,9 +20,8 @@ from quoth.agent.chat.lines import ChatMessage, Choice, Outgoing
 from quoth.agent.events import AgentEvent
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.runs import Runs
-from quoth.agent.terminal.ask import CHANGED
 from quoth.agent.terminal.output import complain
-from quoth.agent.terminal.question import origin_lines
+from quoth.agent.terminal.question import CHANGED, origin_lines
 from quoth.agent.terminal.requests import decide, pending_text
 from quoth.tools.consent.decisions import ChangeDiffersError
 from quoth.tools.consent.requests import Decision, Request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -32,6 +33,7 @@ def acp(options: AcpOptions) -> int:
         from acp.core import DEFAULT_STDIO_BUFFER_LIMIT_BYTES, run_agent
         from acp.stdio import stdio_streams
 
+        from quoth.agent.acp.loops import OnLoop, loop_in_thread, run_on
         from quoth.agent.acp.server import AcpServer
     except ImportError:
         said = f"quoth acp needs the package agent-client-protocol: {install_extra('acp')}"
@@ -56,13 +58,17 @@ def acp(options: AcpOptions) -> int:
 
     async def serve() -> None:
         server = AcpServer(opening, reading)
-        try:
-            reader, writer = await stdio_streams(limit=DEFAULT_STDIO_BUFFER_LIMIT_BYTES)
-        except (ValueError, OSError):  # a file, or closed
-            raise UsageError("quoth acp is started by an editor, with pipes for input and output.") from None
-        with results_only():  # what a tool prints must not get among the messages
+        with loop_in_thread() as loop, contextlib.ExitStack() as stack:
             try:
-                await run_agent(server, writer, reader, use_unstable_protocol=True)  # type: ignore[arg-type]
+                reader, writer = await run_on(loop, stdio_streams(limit=DEFAULT_STDIO_BUFFER_LIMIT_BYTES))
+            except (ValueError, OSError):  # a file, or closed
+                raise UsageError(
+                    "quoth acp is started by an editor, with pipes for input and output."
+                ) from None
+            stack.enter_context(results_only())  # what a tool prints must not get among the messages
+            served: Any = OnLoop(server, asyncio.get_running_loop())
+            try:
+                await run_on(loop, run_agent(served, writer, reader, use_unstable_protocol=True))
             except (AttributeError, TypeError, ValueError) as error:
                 said = f"The client sent a message that is not of the protocol ({type(error).__name__})."
                 raise UsageError(said) from error

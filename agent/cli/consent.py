@@ -183,7 +183,8 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
     session."""
     from quoth.agent.flight.plan_file import flown_in
     from quoth.agent.session.index import read_leniently
-    from quoth.agent.terminal.ask import CHANGED, confirmed
+    from quoth.agent.terminal.ask import confirmed
+    from quoth.agent.terminal.question import CHANGED
     from quoth.tools.consent.decisions import ChangeDiffersError
 
     require_person()

@@ -227,7 +227,7 @@ def _request_and_more(needs: str, rest: str) -> tuple[str, str]:
 
 
 def _decide(repl: Interpreter, request: str, decision: Decision) -> None:
-    from quoth.agent.terminal.ask import CHANGED
+    from quoth.agent.terminal.question import CHANGED
     from quoth.agent.terminal.requests import decide, pending_text
     from quoth.tools.consent.decisions import ChangeDiffersError
 

@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING
 from quoth.agent.terminal.forms import laid_out, stands
 from quoth.agent.terminal.input import Answers, answers, edited, named_editor
 from quoth.agent.terminal.output import is_terminal, set_in, shown
-from quoth.agent.terminal.question import ASKS, FORM_ASKS, columns, question, words_prompt, words_rows
+from quoth.agent.terminal.question import (
+    ASKS,
+    CHANGED,
+    FORM_ASKS,
+    columns,
+    question,
+    words_prompt,
+    words_rows,
+)
 from quoth.tools.call.call import Call, Changes, Verdict
 from quoth.tools.call.canonical import arguments
 from quoth.tools.call.redaction import SECRET, Redactor
@@ -48,7 +56,6 @@ HELP = """\
   Ctrl-C  decide later: the call waits"""
 WHOLE = "  Allow it? y, n (default), s, e, ? for help, or a reason to refuse: "
 CUT = "  Allow it? v to view all, then y or s; n (default), e, ?, or a reason: "
-CHANGED = "The change differs from the one you were shown:"
 
 
 def seconds_of(text: str) -> float:

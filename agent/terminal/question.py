@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 CONTEXT = 3  # unchanged lines shown around the changed ones
 MORE = "│   … "
+CHANGED = "The change differs from the one you were shown:"
 STYLES = {"-": "red", "+": "green", "@": "cyan", " ": "", "!": "yellow"}
 Kind = Literal["-", "+", "@", " ", "!"]
 _KEY_BLOCK = re.compile(r"-----BEGIN [A-Z0-9 ]{1,60}-----(?s:.*?)(?:-----END [A-Z0-9 ]{1,60}-----|\Z)")

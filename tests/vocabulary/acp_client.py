@@ -18,6 +18,7 @@ from acp.schema import (
     DeniedOutcome,
     Implementation,
     PromptResponse,
+    ReadTextFileResponse,
     RequestPermissionResponse,
 )
 from commands import command
@@ -27,10 +28,18 @@ SECONDS = 60
 
 class Editor:
     """The client: picks an option by ``picks``, a name for each question in turn; None cancels the question,
-    and ``wait`` never answers it. ``says`` answers questions in words."""
+    and ``wait`` never answers it. ``says`` answers questions in words. ``buffers`` are its unsaved texts, by
+    path; a file is saved as ``formats`` changes it. It never answers about the files in ``silent``, and
+    refuses those in ``refuses``. ``on_question`` is called when a question comes."""
 
     def __init__(self, *picks: str | None, says: str = "") -> None:
         self.picks, self.says = list(picks), says
+        self.buffers: dict[str, str] = {}
+        self.silent: set[str] = set()
+        self.refuses: set[str] = set()
+        self.formats: Callable[[str], str] = lambda text: text
+        self.on_question: Callable[[], None] = lambda: None
+        self.files: list[str] = []  # the requests for files
         self.updates: list[Any] = []
         self.asked: list[Any] = []
         self.offered: list[list[Any]] = []
@@ -44,6 +53,7 @@ class Editor:
         self.asked.append(tool_call)
         self.offered.append(options)
         self.question_came.set()
+        self.on_question()
         pick = self.picks.pop(0)
         if pick == "wait":
             await asyncio.sleep(SECONDS)
@@ -53,6 +63,25 @@ class Editor:
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         self.updates.append(update)
+
+    async def read_text_file(self, path: str, session_id: str, **_: Any) -> ReadTextFileResponse:
+        await self._asked_for("read", path)
+        if path not in self.buffers and not Path(path).exists():
+            raise RequestError.resource_not_found(path)
+        text = self.buffers[path] if path in self.buffers else Path(path).read_text()
+        return ReadTextFileResponse(content=text)
+
+    async def write_text_file(self, content: str, path: str, session_id: str, **_: Any) -> None:
+        await self._asked_for("write", path)
+        self.buffers.pop(path, None)
+        Path(path).write_text(self.formats(content))
+
+    async def _asked_for(self, what: str, path: str) -> None:
+        self.files.append(f"{what} {path}")
+        if path in self.silent:
+            await asyncio.Event().wait()
+        if path in self.refuses:
+            raise RequestError.internal_error({"details": "it is locked"})
 
     async def create_elicitation(self, message: str, mode: Any, **_: Any) -> Any:
         self.questions.append(message)
@@ -80,9 +109,15 @@ class Editor:
 
 
 @contextlib.asynccontextmanager
-async def editor(folder: Path, *words: str, client: Editor, forms: bool = False) -> AsyncIterator[Editor]:
-    """A client of ``quoth acp`` with these words, which runs in the folder."""
-    capabilities = ClientCapabilities.model_validate({"elicitation": {"form": {}}} if forms else {})
+async def editor(
+    folder: Path, *words: str, client: Editor, forms: bool = False, fs: str = ""
+) -> AsyncIterator[Editor]:
+    """A client of ``quoth acp`` with these words, which runs in the folder. ``fs`` is what it announces to do
+    with files: ``read``, ``write``, both or nothing."""
+    announced: dict[str, Any] = {"fs": {f"{what}TextFile": True for what in fs.split()}}
+    capabilities = ClientCapabilities.model_validate(
+        announced | ({"elicitation": {"form": {}}} if forms else {})
+    )
     async with spawn_agent_process(
         client, *command(), "acp", *words, env=dict(os.environ), cwd=folder, use_unstable_protocol=True
     ) as (agent, process):

@@ -32,8 +32,9 @@ from sentences import (
 from words import CTRL_A, CTRL_C, CTRL_D, CTRL_K, Said, Terminal, files, lines, quoth, started, wait_until
 
 from quoth.agent.repl.repl import _smallest_text
-from quoth.agent.terminal.ask import CHANGED, HELP, seconds_of
+from quoth.agent.terminal.ask import HELP, seconds_of
 from quoth.agent.terminal.input import StdinLines
+from quoth.agent.terminal.question import CHANGED
 from quoth.tools.consent.decisions import LONGEST_SECONDS
 from quoth.tools.errors import UsageError
 
