@@ -40,7 +40,7 @@ LIBRARIES = (
     "rich.live",
 )
 # An environment may be without them.
-EXTRAS = ("acp", "opentelemetry", "redis", "taskiq", "taskiq_redis")
+EXTRAS = ("acp", "mcp", "opentelemetry", "redis", "taskiq", "taskiq_redis")
 OF_EXTRAS = ("h2.connection", "keyring.core")
 
 
