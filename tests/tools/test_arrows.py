@@ -45,7 +45,7 @@ ORDER = {
         "chat flight worker guard",
         "replay event_types",
         "client",
-        "acp testing doubles repl",
+        "acp serve testing doubles repl",
         "pytest_plugin",
         "cli",
         "entry",
