@@ -105,7 +105,7 @@ PROGRAMMED = frozenset(("awk", "gawk", "mawk"))  # their first argument is a pro
 # Programs whose arguments name no program; any other program may run one that its arguments name.
 DATA_ONLY = frozenset(
     ("ls", "cat", "head", "tail", "echo", "printf", "wc", "uniq", "cut", "tr", "grep", "egrep", "fgrep",
-     "diff", "cmp", "stat", "file", "du", "df", "mkdir", "rmdir", "touch", "cp", "mv", "ln", "chmod",
+     "cd", "diff", "cmp", "stat", "file", "du", "df", "mkdir", "rmdir", "touch", "cp", "mv", "ln", "chmod",
      "chown", "pwd", "date", "true", "false", "test", "basename", "dirname", "realpath", "readlink",
      "id", "whoami", "uname", "which", "type", "sleep", "seq", "tee", "base64", "od", "xxd", "tree",
      "jq", "md5sum", "sha256sum", "pytest", "ruff", "mypy", "black", "isort", "prettier", "eslint",

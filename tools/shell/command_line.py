@@ -18,6 +18,7 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from quoth.tools.shell.shell_words import HOLE, Word, read_words
@@ -26,17 +27,19 @@ from quoth.tools.shell.wrappers import inner_of
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-MOST_BYTES = 1_000_000
+MOST_BYTES = 100_000
 MOST_OPERATORS = 2_000  # the parser takes quadratic time for these
 MOST_COMMANDS = 1_000
 DEEPEST = 200  # levels of the tree
 MOST_NESTED = 8  # wrappers and ``sh -c`` in one another
 MOST_FOLDERS = 8
+UNREAD = "syntax that quoth does not read"
 
-_OPERATOR = re.compile(rb"[|()`]")
+_OPERATOR = re.compile(rb"[|()`<]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
-_COMMENT_BEFORE = b" \t\n;&|()"
-_GAP = re.compile(rb"[ \t\n]*\Z")
+_BLANKS = b" \t\n"
+_SPACES = (b" ", b"\t", b"\n")
+_ENDS = b" \t\n;&|()<>"  # what ends a word
 # Nodes that order commands and change nothing.
 _STRUCTURE = frozenset(
     ("program", "list", "pipeline", "subshell", "compound_statement", "if_statement", "elif_clause",
@@ -46,6 +49,8 @@ _TOKENS = frozenset(
     (";", "&&", "||", "|", "|&", "\n", "(", ")", "{", "}", "if", "then", "elif", "else", "fi", "while",
      "until", "do", "done", "!")
 )  # fmt: skip
+_GLUED = ("{", "!")  # operators that are part of a word unless a blank follows
+_CLAUSES = ("comment", "elif_clause", "else_clause")  # need no operator before them
 _WORDS = frozenset(
     ("command_name", "word", "number", "raw_string", "string", "string_content", "ansi_c_string",
      "concatenation", "command")
@@ -83,7 +88,9 @@ _RESERVED = frozenset(
     ("{", "}", "!", "if", "then", "elif", "else", "fi", "for", "select", "while", "until", "do", "done",
      "case", "esac", "in", "function", "[[", "]]", "((", "noglob", "nocorrect", "repeat", "foreach")
 )  # fmt: skip
-_ASSIGNS = re.compile(r"\w+(\[.*\])?\+?=", re.DOTALL)
+_ASSIGNS = re.compile(rb"[A-Za-z_][A-Za-z_0-9]*(\[[^\]]*\])?\+?=")
+_MAY_ASSIGN = re.compile(r"\w+(\[.*\])?\+?=", re.DOTALL)
+_DELIMITER = re.compile(rb"(['\"]?)(\w+)\1\Z", re.ASCII)
 _NO_FILES = ("/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty")
 
 
@@ -152,6 +159,8 @@ class _Reading:
     def read(self, line: str, depth: int, *, inner: bool) -> None:
         if why := _strange(line):
             self._inexact(why)
+        if _CONTROL.search(line):
+            self._hidden("a control character")
             line = _CONTROL.sub("\ufffd", line)
         source = line.encode("utf-8", "replace")
         parser = _parser()
@@ -160,7 +169,10 @@ class _Reading:
         elif len(source) > MOST_BYTES or len(_OPERATOR.findall(source)) > MOST_OPERATORS:
             self._hidden("more than quoth reads")
         else:
-            self._walk(parser.parse(source).root_node, source, depth, inner)
+            root = parser.parse(source).root_node
+            if root.has_error:
+                self._hidden("a syntax error")
+            self._walk(root, source, depth, inner)
 
     def _inexact(self, why: str) -> None:
         self.why = self.why or why
@@ -179,8 +191,6 @@ class _Reading:
             if level > DEEPEST or len(self.commands) > MOST_COMMANDS:
                 self._hidden("more than quoth reads")
                 return
-            if node.is_error or node.is_missing:
-                self._hidden("a syntax error")
             self._look(node, source, depth, inner)
             waiting += [(child, level + 1) for child in reversed(node.children) if child.is_named]
 
@@ -190,34 +200,45 @@ class _Reading:
             self._look_between(node, source)
         elif kind == "comment":
             before = source[node.start_byte - 1 : node.start_byte]
-            if (before and before not in _COMMENT_BEFORE) or b"\n" in source[node.start_byte : node.end_byte]:
+            if (before and before not in _ENDS) or b"\n" in source[node.start_byte : node.end_byte]:
                 self._hidden("a comment that a shell may not take for one")
         elif kind not in _WORDS:
-            self._inexact(_WHY.get(kind, "syntax that quoth does not read"))
+            self._inexact(_WHY.get(kind, UNREAD))
         if kind == "file_redirect":
             self._look_at_file(node, source)
+        elif kind == "test_command" and not _ends(source, node.children[0].end_byte):
+            self._hidden(UNREAD)
+        elif kind == "heredoc_redirect":
+            self._look_at_heredoc(node, source)
+        elif kind == "variable_assignment" and not _ASSIGNS.match(source[node.start_byte : node.end_byte]):
+            self._hidden(UNREAD)
         if kind == "command" and node.id not in self._seen:
             self._command(node, (), source, depth, inner)
         elif kind == "redirected_statement":
             self._redirected(node, source, depth, inner)
 
     def _look_between(self, node: Node, source: bytes) -> None:
-        """Between commands there are only blanks, newlines and known operators."""
+        """Between commands there are only blanks, newlines and known operators, at least one."""
         place = node.start_byte if node.parent else 0
+        separated = True
         for child in node.children:
-            if not child.is_named and child.type not in _TOKENS:
-                self._inexact(_WHY.get(child.type, "syntax that quoth does not read"))
-            if not _GAP.match(source, place, child.start_byte):
-                self._hidden("syntax that quoth does not read")
+            gap = source[place : child.start_byte]
             place = child.end_byte
+            if not child.is_named and child.type not in _TOKENS:
+                self._inexact(_WHY.get(child.type, UNREAD))
+            joined = child.type in _GLUED and source[place : place + 1] not in _SPACES
+            follows = child.is_named and child.type not in _CLAUSES and not (separated or b"\n" in gap)
+            if joined or follows or gap.strip(_BLANKS):
+                self._hidden(UNREAD)
+            separated = not child.is_named
         end = node.end_byte if node.parent else len(source)
-        if not _GAP.match(source, place, end):
-            self._hidden("syntax that quoth does not read")
+        if source[place:end].strip(_BLANKS):
+            self._hidden(UNREAD)
 
     def _redirected(self, node: Node, source: bytes, depth: int, inner: bool) -> None:
         """A command beside its redirections. Words after a redirection are the command's."""
         redirections = [child for child in node.children if child.type in _REDIRECTIONS]
-        words = [word for one in redirections for word in self._words_behind(one)]
+        words = [word for one in redirections for word in self._words_behind(one, source)]
         body = node.child_by_field_name("body")
         if body is not None and body.type == "command":
             self._seen.add(body.id)
@@ -225,16 +246,20 @@ class _Reading:
         elif words and body is None:
             self._command(None, words, source, depth, inner)
         elif words:
-            self._hidden("syntax that quoth does not read")
+            self._hidden(UNREAD)
 
-    def _words_behind(self, node: Node) -> list[Node]:
+    def _words_behind(self, node: Node, source: bytes) -> list[Node]:
         """The words in a redirection behind its own one."""
         self._seen.add(node.id)
         if node.type == "heredoc_redirect":
             words = node.children_by_field_name("argument")
             nested = [child for child in node.children if child.type in _REDIRECTIONS]
-            return [*words, *(word for one in nested for word in self._words_behind(one))]
-        return [child for child in node.children if child.is_named and child.type != "file_descriptor"][1:]
+            return [*words, *(word for one in nested for word in self._words_behind(one, source))]
+        words = [child for child in node.children if child.is_named and child.type != "file_descriptor"]
+        gaps = (source[one.end_byte : other.start_byte] for one, other in pairwise(words))
+        if any(not gap or gap.strip(b" \t") for gap in gaps):
+            self._hidden(UNREAD)
+        return words[1:]
 
     def _command(
         self, node: Node | None, words: Sequence[Node], source: bytes, depth: int, inner: bool
@@ -243,8 +268,8 @@ class _Reading:
         parts = [*([node] if node is not None else []), *words]
         text = b" ".join(self._source(part, source, holes) for part in parts)
         found = read_words(text.decode("utf-8", "replace"), holes)
-        if found is None or (found and _ASSIGNS.match(found[0].text)):
-            self._hidden("syntax that quoth does not read")
+        if found is None or (found and _MAY_ASSIGN.match(found[0].text)):
+            self._hidden(UNREAD)
         if found:
             self._add(found, depth, inner=inner)
 
@@ -259,10 +284,12 @@ class _Reading:
                 continue
             pieces.append(source[place : one.start_byte])
             place = one.end_byte
+            if one.type in (*_ASSIGNMENTS, *_REDIRECTIONS) and not _ends(source, place):
+                self._hidden(UNREAD)
             if one.type in _ASSIGNMENTS:
                 pieces.append(b" ")
             elif one.type in _REDIRECTIONS:
-                behind = [self._source(word, source, holes) for word in self._words_behind(one)]
+                behind = [self._source(word, source, holes) for word in self._words_behind(one, source)]
                 pieces.append(b" ".join((b"", *behind, b"")))
             else:
                 pieces.append(HOLE.encode())
@@ -297,7 +324,7 @@ class _Reading:
         elif found.words:
             self._add(found.words, depth + 1, inner=True, more=more or found.more)
         else:
-            self._inexact(f"an option of {name} that quoth does not read")
+            self._hidden(f"a use of {name} that quoth does not read")
 
     def _change_folder(self, words: Sequence[Word]) -> None:
         """A later command may run in this folder or, after a subshell, in each earlier one."""
@@ -311,8 +338,14 @@ class _Reading:
     def _look_at_file(self, node: Node, source: bytes) -> None:
         children = [child for child in node.children if child.type != "file_descriptor"]
         sign = children[0].type if children else ""
+        number = node.children[0] if node.children[0].type == "file_descriptor" else None
+        if number is not None:
+            before = source[number.start_byte - 1 : number.start_byte]
+            digits = source[number.start_byte : number.end_byte].isdigit()
+            if not digits or (before and before not in _ENDS):
+                self._hidden(UNREAD)
         if node.id not in self._seen and len(children) > 2:
-            self._hidden("syntax that quoth does not read")
+            self._hidden(UNREAD)
         if len(children) < 2:
             return
         holes: list[str] = []
@@ -332,11 +365,32 @@ class _Reading:
         if sign not in ("<", "<&"):
             self.writes += paths
 
+    def _look_at_heredoc(self, node: Node, source: bytes) -> None:
+        """Its text must be where a shell finds it: else commands may be taken for text, or text for
+        commands."""
+        by_type = {child.type: child for child in node.children}
+        start, body, end = (by_type.get(f"heredoc_{part}") for part in ("start", "body", "end"))
+        if start is None or body is None or end is None:
+            return self._hidden("a here-document that quoth does not read")
+        named = _DELIMITER.match(source, start.start_byte, start.end_byte)
+        first = source.find(b"\n", start.end_byte) + 1
+        lines = source[first : end.end_byte].split(b"\n")
+        if "<<-" in by_type:
+            lines = [line.lstrip(b"\t") for line in lines]
+        closes = named is not None and lines[-1] == named[2] and named[2] not in lines[:-1]
+        line_end = source[end.end_byte : end.end_byte + 1]
+        if not closes or body.start_byte < first or line_end not in (b"", b"\n"):
+            self._hidden("a here-document that quoth does not read")
+        return None
+
+
+def _ends(source: bytes, place: int) -> bool:
+    """Whether a word cannot continue at this place."""
+    return place >= len(source) or source[place] in _ENDS
+
 
 def _strange(line: str) -> str:
     """What a shell, a terminal or a person may read otherwise than it is; empty for nothing."""
-    if _CONTROL.search(line):
-        return "a control character"
     if line.isascii():
         return ""
     kinds = {unicodedata.category(char) for char in set(line) if char != " "}

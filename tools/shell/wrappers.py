@@ -92,6 +92,8 @@ def inner_of(words: Sequence[Word]) -> Inner | None:
     if place is None:
         return Inner()
     place += options.operands
+    if name == "time" and place < len(words) and _ASSIGNMENT.match(words[place].text):
+        return Inner()  # the keyword of bash takes variables, the program does not
     while options.variables and place < len(words) and _ASSIGNMENT.match(words[place].text):
         place += 1
     return Inner(words[place:], more=options.more) if place < len(words) else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quoth.tools.shell.command_line import SimpleCommand, read_line
 
@@ -88,7 +90,6 @@ INEXACT = {
     "[ -f x ] && rm x": ["rm x"],
     "[[ -f x ]] && rm x": ["rm x"],
     "find . | xargs -n 1 rm -f": ["find .", "xargs -n 1 rm -f", "rm -f ..."],
-    "env --strange rm x": ["env --strange rm x"],
     "bash -c 'rm $X'": ["bash -c 'rm $X'", "rm '$X'"],
     "exec rm x": ["exec rm x", "rm x"],
     "ls \u202erm": ["ls '\u202erm'"],
@@ -105,8 +106,18 @@ OPAQUE = {
     "trap 'rm x' EXIT": ["trap 'rm x' EXIT", HIDDEN],
     "alias ll='rm x'": ["alias 'll=rm x'", HIDDEN],
     "((((": [HIDDEN],
-    "rm 'x": ["rm", HIDDEN],
+    "rm 'x": [HIDDEN, "rm"],
     "ls\u00a0-l": [HIDDEN],
+    "ls\r": [HIDDEN, "'ls\ufffd'"],
+    "ls\0; rm x": [HIDDEN, "'ls\ufffd'", "rm x"],
+    "env --strange rm x": ["env --strange rm x", HIDDEN],
+    "time a=b rm x": ["time a=b rm x", HIDDEN],
+    "time { rm x; }": ["time '{' rm x", "'{' rm x", HIDDEN, "'}'"],
+    "a[0]=1 (rm x)": [HIDDEN, "rm x"],
+    "cat <<E\nhi\nE \nrm x": ["cat", HIDDEN, "rm x"],
+    "ls -2>&1b": ["ls", HIDDEN],
+    "a 2>b c\\\nd": [HIDDEN, "a c d"],
+    "ls @(a|b)": [HIDDEN, "ls '@(a|b)'", "a", "b"],
     "/bin/r?": ["'/bin/r?'", HIDDEN],
 }  # fmt: skip
 
@@ -127,3 +138,25 @@ def test_an_inexact_line_still_shows_its_commands(line: str) -> None:
 def test_a_line_that_may_run_anything_says_so(line: str) -> None:
     assert not read_line(line).exact
     assert commands(line) == OPAQUE[line]
+
+
+def test_redirections_name_their_files() -> None:
+    line = read_line("cat < a > b 2>> 'c d'; cd e; ls &> f; rm x > /dev/null 2>&1; ls > $X < g*")
+    assert line.reads == ("a", None)
+    assert line.writes == ("b", "c d", "f", "e/f", None)
+    unknown = read_line("cd $X && ls > f > /g")
+    assert unknown.writes == (None, "/g")
+
+
+WORD = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\0"), max_size=8)
+
+
+@given(st.lists(WORD, min_size=1, max_size=6))
+def test_quoted_words_read_back(words: list[str]) -> None:
+    line = shlex.join(words)
+    read = read_line(line)
+    if any((ord(char) < 32 and char not in "\t\n") or ord(char) == 127 for char in line):
+        assert HIDDEN in [shown(line, command) for command in read.commands]
+    else:
+        assert read.commands[0].argv == tuple(words)
+        assert read.commands[0].literal
