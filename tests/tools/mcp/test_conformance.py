@@ -8,7 +8,7 @@ from pathlib import Path
 import npm
 import pytest
 
-if npm.is_asked():
+if npm.IS_ASKED:
     from mcp_conformance import not_required, run_suite
 
     # The servers of these scenarios must be refused: they are somebody else, or never satisfied.
