@@ -194,6 +194,11 @@ class CommandSettings:
         "load tools from a .hy or .py file",
         Row("tools", "tools.tools", kept="tools", outside=True, replayed=True),
     )
+    mcp: Sequence[str] = setting(
+        "--mcp FILE…",
+        "use the MCP servers that this JSON file lists under mcpServers",
+        Row("tools", "tools.mcp", form="mcp", check="files", kept="mcp", outside=True, replayed=True),
+    )
     belt: Literal["full", "search"] | None = setting(
         "--belt KIND",
         "how tools are listed for the model: full, or search (one line for each; default: full)",

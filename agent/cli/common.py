@@ -302,10 +302,26 @@ def tools_of(options: Options) -> ToolTable:
         table = load_tools(options.tools, without=options.without, knowledge=options.knowledge)
     table = with_shown(table, "sources") if options.sources else table
     table = with_shown(table, "skill") if has_skills(options.folder) else table
+    table = _with_servers(table, options)
     if options.remote is None and not options.local:
         return table
     remote = remote_options(options).open_remote(table)
     return table if remote is None else remote.table
+
+
+def _with_servers(table: ToolTable, options: Options) -> ToolTable:
+    """The table with the trusted tools of MCP servers."""
+    from quoth.agent.config.loading import load_config
+    from quoth.agent.run.servers import served
+    from quoth.tools.policy.files import load_policy
+
+    root = options.folder
+    table, servers = served(
+        table, root, options.mcp, load_config(root), lambda: load_policy(root, options.policy).effects
+    )
+    for note in servers.notes if servers is not None else ():
+        complain(note)
+    return table
 
 
 # Output

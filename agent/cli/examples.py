@@ -16,6 +16,21 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "read": ("quoth read reply.txt", "quoth read --json < reply.txt"),
     "tools": ("quoth tools grep-search", "quoth tools test word-count.hy"),
     "belt": ("quoth belt", "quoth belt --view openai --json"),
+    "mcp": ("quoth mcp add time uvx mcp-server-time", "quoth mcp trust time"),
+    "mcp add": (
+        "quoth mcp add time uvx mcp-server-time",
+        "quoth mcp add --env KEY='${KEY}' issues npx -y issues-server",
+    ),
+    "mcp list": ("quoth mcp list", "quoth mcp list time --json"),
+    "mcp trust": ("quoth mcp trust time", "quoth mcp trust issues --mcp servers.json"),
+    "mcp diff": ("quoth mcp diff time", "quoth mcp diff time --json"),
+    "mcp login": ("quoth mcp login issues", "quoth mcp login issues --mcp servers.json"),
+    "mcp call": (
+        'quoth mcp call time get_current_time \'{"timezone": "Europe/Berlin"}\'',
+        "quoth mcp call time get_current_time - --json < args.json",
+    ),
+    "mcp serve": ("quoth mcp serve", "quoth mcp serve --expose '*-file'"),
+    "mcp remove": ("quoth mcp remove time", "quoth mcp remove time --json"),
     "eval": (
         "quoth eval '(+ 1 2)'",
         "quoth eval '(len (.split (read-file \"notes.txt\")))' --dry-run",

@@ -62,6 +62,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "read": ("call.read", "Show the calls that quoth reads in a model's reply."),
         "tools": ("tools.tools", "List the tools, show one, or test the examples of a file."),
         "belt": ("tools.belt", "Show the tool list as a model receives it."),
+        "mcp": ("mcp.ACTIONS", "Use the tools of MCP servers, once you trust them."),
     },
     "rules": {
         "policy": (

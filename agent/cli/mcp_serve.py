@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 EXPOSE = option(
     "--expose",
     "PATTERN",
-    "serve the tools with such names, such as '*-file'; may be repeated (default: those that only read, and "
+    "serve the tools with such names, such as '*-file'; may be repeated (default: tools that only read, and "
     "run, which takes a program of them)",
     action="append",
     default=(),

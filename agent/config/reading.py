@@ -7,6 +7,7 @@ The forms: ``(model "openai:gpt-5-mini")``, ``(dialect "native")``, ``(temperatu
 ``(budget :tokens n :cost x :seconds n :steps n :calls n)``, for each day
 ``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``;
 ``(gate-command ["gate.py" "--strict"])``, ``(after "*.py" ["ruff" "format" file])``;
+``(mcp ["~/servers.json"])``, files that list MCP servers;
 ``(shell :readable ["~/.m2"] :writable ["/data"] :variables ["JAVA_HOME"] :memory 4 :processes 512)``, what
 programs of the tool shell may use besides the workspace; and
 ``(provider "work" :like "openai" :url "https://…" :key "WORK_API_KEY")``.
@@ -189,6 +190,11 @@ class _Reader(Fields):
         if not isinstance(node, m.List):
             raise self.fault(node, f'Expected a list of texts, such as ["~/.m2"], not {show(node)}.')
         return [self.text(item) for item in node]
+
+    def files(self, node: Any) -> tuple[str, ...]:
+        if not self.own:
+            raise self.fault(node, "A workspace lists its MCP servers in its own .mcp.json.")
+        return tuple(map(str, self.places(node)))
 
     def places(self, node: Any) -> tuple[Path, ...]:
         found = []

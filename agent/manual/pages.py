@@ -20,20 +20,8 @@ TOPICS = {
         *("plans", "sessions", "cookbook"),
     ),
     "Then": (
-        *(
-            "lisp",
-            "skills",
-            "web",
-            "python",
-            "emacs",
-            "acp",
-            "guard",
-            "memory",
-            "reminders",
-            "chat",
-            "machines",
-        ),
-        *("traces", "dialects"),
+        *("lisp", "skills", "web", "mcp", "guard", "python", "emacs", "acp", "memory", "reminders"),
+        *("chat", "machines", "traces", "dialects"),
     ),
     "Coming from": tuple(f"coming-from-{one}" for one in ("claude-code", "aider", "llm", "gptel")),
     "To look up": (

@@ -438,8 +438,7 @@ class SessionHost:
         async with contextlib.AsyncExitStack() as ending:
             ending.callback(end_idle_threads)
             ending.callback(parts.store.close)
-            if parts.shared is not None:
-                ending.callback(parts.shared.close)
+            ending.push_async_callback(parts.closing.aclose)
             ending.push_async_callback(self.own.memory.aclose)
             ending.push_async_callback(self.models.aclose)
             ending.push_async_callback(parts.sandbox.aclose)

@@ -33,6 +33,7 @@ class ToolFields(TypedDict, total=False):
 
     belt: Literal["full", "search"]
     without: Iterable[str]
+    mcp: Iterable[str | Path]
     remote: str | RedisUrl | LiveCatalog | None
     local: Iterable[str]
 

@@ -31,7 +31,7 @@ from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.project import find_project, mark_narrowed, policy_files
 from quoth.tools.policy.spending import DailyBudget, Rule
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.storage.paths import cache_dir, keys_path, real_path, state_dir
+from quoth.tools.storage.paths import cache_dir, keys_path, real_path, state_dir, user_servers
 
 if TYPE_CHECKING:
     from quoth.agent.run.own import RemoteTools
@@ -51,7 +51,9 @@ class ToolOptions:
     ``tools`` are ``.hy`` and ``.py`` files, functions, methods and partials, in addition to the built-in
     tools, ``["shop.hy", double]``; a ToolTable replaces them all. ``belt="search"`` lists each tool in one
     line, for a table that is too large; the default, ``"full"``, shows every tool in full. ``without`` names
-    built-in tools to leave out, ``without=["block", "recall"]``.
+    built-in tools to leave out, ``without=["block", "recall"]``. ``mcp`` are JSON files that list MCP servers
+    under ``mcpServers``, ``mcp=["servers.json"]``; the tools of a server can be called once ``quoth mcp
+    trust`` has shown them to a person.
 
     ``remote="redis://HOST:PORT"`` adds the tools that workers there have published under the ``prefix``,
     signed with the key in the file ``key`` (default: the key in QUOTH_CATALOG_KEY, or this user's). If a tool
@@ -61,6 +63,7 @@ class ToolOptions:
     tools: ToolSource | Iterable[ToolSource] | ToolTable = ()
     belt: Literal["full", "search"] = "full"
     without: Iterable[str] = ()
+    mcp: Iterable[str | Path] = ()
     remote: str | RedisUrl | LiveCatalog | None = field(default=None, repr=False)  # may contain a password
     local: Iterable[str] = ()
     prefix: str = "sg"
@@ -75,6 +78,10 @@ class ToolOptions:
         if not isinstance(self.tools, ToolTable):
             tools: Any = [self.tools] if one else self.tools
             object.__setattr__(self, "tools", tuple(tools))
+        files = (self.mcp,) if isinstance(self.mcp, str | Path) else tuple(self.mcp)
+        if wrong := next((one for one in files if not isinstance(one, str | Path)), None):
+            raise UsageError(f"mcp is a list of JSON files, such as servers.json, not {wrong!r}.")
+        object.__setattr__(self, "mcp", files)
         for option in ("without", "local"):
             names = getattr(self, option)
             names = (names,) if isinstance(names, str) else names
@@ -326,6 +333,7 @@ KEPT_AS: dict[str, Callable[[Any], Any]] = {
     "model.base_url": lambda model: model.base_url and redact_url(model.base_url),
     "tools.tools": lambda tools: tools.files,
     "tools.without": lambda tools: list(tools.without),
+    "tools.mcp": lambda tools: [str(real_path(file)) for file in tools.mcp],
     "policy.file": lambda policy: policy.file and str(real_path(policy.file)),
     "policy.gate": lambda policy: policy.gate_file and str(policy.gate_file),
     "policy.gate_command": lambda policy: policy.gate_command and shlex.join(policy.gate_command),
@@ -369,7 +377,8 @@ def _secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOpti
     """The files with access data for other machines and models: keys and URLs. No tool may read them."""
     from quoth.tools.catalog.payload import key_path
 
-    files = {keys_path(), user_config(), *(key_path(key) for key in (None, tools.key, policies.key))}
+    files = {keys_path(), user_config(), user_servers(), *map(Path, tools.mcp)}
+    files |= {key_path(key) for key in (None, tools.key, policies.key)}
     files |= {models.key_file} if models.key_file is not None else set()
     for url in (tools.remote, policies.shared):
         if isinstance(url, str):

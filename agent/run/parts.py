@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -21,6 +22,7 @@ from quoth.agent.run.models import Models
 from quoth.agent.run.options import Settings, run_limits, workspace_of
 from quoth.agent.run.own import OwnSandbox, RemoteTools
 from quoth.agent.run.run import RUNNING, RunLimits
+from quoth.agent.run.servers import served
 from quoth.agent.session.origins import HostOrigins
 from quoth.agent.trace.opening import open_tracer
 from quoth.neuro.prompt.dialects import RUN, Dialect
@@ -48,7 +50,6 @@ from quoth.tools.storage.shared_store import WorkspaceStore
 
 if TYPE_CHECKING:
     from quoth.agent.trace.tracer import Tracer
-    from quoth.tools.shared.opening import Shared
 
 
 # The tools for the model of a run, without tools that the rules always deny to its user.
@@ -115,7 +116,7 @@ class AgentParts:
     services: HostServices  # the host's services for tools, unchanged
     tracer: Tracer | None  # records spans of runs and calls; None: untraced
     remote: RemoteTools | None  # tools of a catalog; None: none
-    shared: Shared | None  # limits and requests shared by machines; None: not shared
+    closing: AsyncExitStack  # ends what else was opened for the agent alone
     settings: Mapping[str, Any]  # the settings in an opening, from which resume rebuilds the agent
 
 
@@ -144,7 +145,14 @@ def open_parts(
     tracer = open_tracer(services.trace, content=services.trace_content)
     remote = tools.open_remote(table, audit, events.note)
     table = table if remote is None else remote.table
+    table, servers = served(table, root, tools.mcp, config, lambda: rules.effects)
     shared = policy.open_shared()
+    closing = AsyncExitStack()
+    if shared is not None:
+        closing.callback(shared.close)
+    if servers is not None:
+        rules.notes = (*rules.notes, *servers.notes)
+        closing.push_async_callback(servers.aclose)
     broker = Broker(
         store,
         table,
@@ -205,7 +213,7 @@ def open_parts(
         services=services,
         tracer=tracer,
         remote=remote,
-        shared=shared,
+        closing=closing,
         settings=MappingProxyType(opening),
     )
 

@@ -35,6 +35,7 @@ SAMPLES: dict[str, list[str]] = {
     "reply_tokens": ["--max-reply-tokens", "70"],
     "workspace": ["--workspace", "{here}"],
     "tools": ["--tools", "{here}/t.py"],
+    "mcp": ["--mcp", "{here}/servers.json"],
     "belt": ["--belt", "search"],
     "without": ["--without", "recall"],
     "remote": ["--remote", "redis://127.0.0.1:9", "--local", "echo"],
@@ -86,6 +87,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "r.txt": "Hi.",
             "t.py": 'import quoth\n\n@quoth.cognitive_tool\ndef t() -> int:\n    """One."""\n    return 1\n',
             "p.hy": "; None.\n",
+            "servers.json": '{"mcpServers": {}}',
             "g.hy": '"None."\n(defn :async check [tool call ctx] True)\n',
         },
     )

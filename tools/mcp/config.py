@@ -21,7 +21,7 @@ from quoth.tools.errors import UsageError, did_you_mean, no_such
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.files import Trust, at_home, read_bytes, trusted_bytes
 from quoth.tools.storage.atomic import replace_file
-from quoth.tools.storage.paths import config_dir, is_missing
+from quoth.tools.storage.paths import is_missing, user_servers
 from quoth.tools.text import listed
 from quoth.tools.visible import visible
 
@@ -84,11 +84,6 @@ class Servers(NamedTuple):
 NO_SERVERS = Servers({})
 
 
-def user_file() -> Path:
-    """The file of the user's own servers."""
-    return config_dir() / "mcp.json"
-
-
 def load_servers(root: Path, given: Iterable[str | os.PathLike[str]] = ()) -> Servers:
     """The servers for a workspace: those of the ``given`` files, then the user's own, then the workspace's if
     its file is trusted. Of one name, the first counts. Raises UsageError for a file that cannot be read or
@@ -97,7 +92,7 @@ def load_servers(root: Path, given: Iterable[str | os.PathLike[str]] = ()) -> Se
     notes: list[str] = []
     for path in map(Path, given):
         _join(found, read_file(path), notes)
-    if not is_missing(mine := user_file()):
+    if not is_missing(mine := user_servers()):
         _join(found, read_file(mine), notes)
     own, untrusted = trusted_bytes(root, root / OWN_NAME, TRUST, "its servers are not used")
     if own is not None:
@@ -276,7 +271,7 @@ def _check_url(url: str, at: str) -> None:
 
 def add_server(config: ServerConfig, *, replacing: bool = False) -> Path:
     """Add a server to the user's own file; returns its path. Raises UsageError, also if the name is taken."""
-    path = user_file()
+    path = user_servers()
     before = {} if is_missing(path) else _document(path)
     servers = before.setdefault(KEY, {})
     if (taken := _written_as(servers, config.name)) and not replacing:
@@ -299,7 +294,7 @@ def add_server(config: ServerConfig, *, replacing: bool = False) -> Path:
 def remove_server(name: str) -> Path | None:
     """Remove a server from the user's own file; returns its path, or None if it has no such server. Raises
     UsageError."""
-    path = user_file()
+    path = user_servers()
     if is_missing(path):
         return None
     document = _document(path)

@@ -24,6 +24,7 @@ from quoth.tools.mcp.config import ServerConfig, expand
 from quoth.tools.mcp.failures import LoginNeeded as LoginNeeded
 from quoth.tools.mcp.failures import McpError as McpError
 from quoth.tools.mcp.failures import McpTimeout as McpTimeout
+from quoth.tools.mcp.failures import RestartedError as RestartedError
 from quoth.tools.mcp.server_log import ServerLog, log_path
 from quoth.tools.text import short
 from quoth.tools.visible import visible
@@ -107,6 +108,7 @@ class Connection:
         self._stop = asyncio.Event()
         self._reason = ""  # why the server has ended
         self._failure: Exception | None = None  # why the connection has ended, if the server did not
+        self._starts = 0
         self._failures = 0  # in a row
         self._not_before = 0.0  # time of the loop
         self._closed = False
@@ -115,9 +117,14 @@ class Connection:
 
     # Requests
 
-    async def tools(self) -> Listed:
-        """All tools of the server."""
-        client = await self._client()
+    async def started(self) -> int:
+        """The number of the server's present start; it is started if it does not run."""
+        await self._client()
+        return self._starts
+
+    async def tools(self, start: int | None = None) -> Listed:
+        """All tools of the server. Raises RestartedError if ``start`` is not its present start."""
+        client = await self._client(start)
         tools = await self._list(client, client.session.list_tools, "tools")
         return Listed(tools, client.server_info, client.instructions, client.protocol_version)
 
@@ -131,12 +138,13 @@ class Connection:
         on_progress: Progress | None = None,
         state: str | None = None,
         answers: Mapping[str, Any] | None = None,
+        start: int | None = None,
     ) -> types.CallToolResult | types.InputRequiredResult:
         """Call the tool with this name on the wire. ``answers`` are those to an earlier InputRequiredResult,
-        with its ``state``. Raises McpError."""
+        with its ``state``. Raises McpError, and RestartedError if ``start`` is not its present start."""
         import mcp_types as types
 
-        client = await self._client()
+        client = await self._client(start)
         params = types.CallToolRequestParams(
             name=name,
             arguments=dict(arguments),
@@ -210,8 +218,9 @@ class Connection:
 
     # The owner
 
-    async def _client(self) -> Client:
-        """The connected client; starts the server if it does not run. Raises McpError."""
+    async def _client(self, start: int | None = None) -> Client:
+        """The connected client; starts the server if it does not run. Raises McpError, and RestartedError if
+        ``start`` is not its present start."""
         if self._closed:
             raise McpError(f"The connection to the MCP server {self.config.name} is closed.")
         if self._owner is None or self._owner.done() or self._stop.is_set():
@@ -220,7 +229,11 @@ class Connection:
             if self._owner is None or self._owner.done():
                 self._begin()
         assert self._ready is not None
-        return await asyncio.shield(self._ready)
+        present = self._starts
+        client = await asyncio.shield(self._ready)
+        if start not in (None, present):
+            raise RestartedError(f"The MCP server {self.config.name} was started again.")
+        return client
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
@@ -230,6 +243,7 @@ class Connection:
                 f"row; quoth starts it again in {pause:.0f} seconds at the earliest. {self._where()}"
             )
         self._stop, self._reason = asyncio.Event(), ""
+        self._starts += 1
         self._ready = loop.create_future()
         self._owner = loop.create_task(self._own(self._ready, self._stop))
 

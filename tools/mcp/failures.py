@@ -20,3 +20,7 @@ class McpTimeout(McpError):
 
 class LoginNeeded(McpError):
     """A server requires a login, which only a person starts."""
+
+
+class RestartedError(McpError):
+    """A server was started again, so its tools must be compared with the pins again; nothing was sent."""

@@ -27,37 +27,56 @@ from quoth.tools.visible import visible
 
 FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 IN_WORDS = {
-    "name": "name",
-    "title": "title",
-    "description": "description",
-    "inputSchema": "arguments",
-    "outputSchema": "result",
-    "annotations": "annotations",
+    "title": "another title",
+    "description": "another description",
+    "inputSchema": "other arguments",
+    "outputSchema": "another result",
+    "annotations": "other annotations",
 }
+OPENED = 2  # levels of a schema that are shown line by line
+MAX_SHOWN = 4_000  # characters of one line
 MAX_FILE = 64_000_000  # bytes
+CHECKED = 1  # to be raised where the bounds of schemas (registry/whole_schema.py) are tightened
+KEPT = ("name", "digest", "text", "about", "declares", "says", "renewed")
+HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 Fields = Mapping[str, Any]
 Kind = Literal["changed", "new", "gone", "renamed", "doubled"]
 
 
 @dataclass(frozen=True)
 class ToolPin:
-    """One trusted tool. ``renewed``: its digest has changed since it was first trusted, so that effects which
-    a rule gave its first version do not count any more."""
+    """One trusted tool: its name at the server, and its fields as JSON ``text``, which is read when they are
+    needed. ``renewed``: its digest has changed since it was first trusted, so that effects which a rule gave
+    its first version do not count any more. ``about`` is its description or title; ``declares``: it has an
+    ``outputSchema``; ``says`` are the annotations that it claims."""
 
-    fields: Fields
+    name: str
     digest: str
+    text: str = field(repr=False)
+    about: str = field(repr=False)
+    declares: bool = False
+    says: tuple[str, ...] = ()
     renewed: bool = False
 
-    @property
-    def name(self) -> str:
-        return str(self.fields["name"])
+    @classmethod
+    def of(cls, fields: Fields, digest: str, *, renewed: bool = False) -> ToolPin:
+        about = str(fields.get("description") or fields.get("title") or "")
+        said = fields.get("annotations")
+        says = tuple(hint for hint in HINTS if isinstance(said, dict) and said.get(hint) is True)
+        text = json.dumps(fields)
+        return cls(str(fields["name"]), digest, text, about, "outputSchema" in fields, says, renewed)
+
+    @cached_property
+    def fields(self) -> Fields:
+        found: Fields = json.loads(self.text)
+        return found
 
 
 @dataclass(frozen=True)
 class ServerPins:
     """The trusted tools of one server, by their names at the server. ``address`` is its command or URL, for
     people; ``resources`` and ``prompts`` say whether it offers these. ``first`` are the digests with which
-    tools, present or gone, were first trusted."""
+    tools, present or gone, were first trusted; ``checked``: by which bounds their schemas were checked."""
 
     server: str
     address: str
@@ -65,6 +84,7 @@ class ServerPins:
     first: Mapping[str, str] = field(default_factory=dict, compare=False)
     resources: bool = False
     prompts: bool = False
+    checked: int = field(default=0, compare=False)
     at: str = field(default="", compare=False)
 
     @cached_property
@@ -97,31 +117,40 @@ class Change:
         before, after = self.before or {}, self.after or {}
         if self.kind == "renamed":
             return f"is the new name of {visible(str(before['name']))}"
-        parts = [IN_WORDS[key] for key in FIELDS if before.get(key) != after.get(key)]
-        parts += ["server's command or URL"] if self.moved else []
-        return f"has another {listed(parts)}"
+        parts = [said for key, said in IN_WORDS.items() if before.get(key) != after.get(key)]
+        parts += ["another command or URL of its server"] if self.moved else []
+        return f"has {listed(parts)}"
 
     def sentence(self) -> str:
         return f"{visible(self.tool)} {self.what}."
 
     def difference(self) -> Iterator[str]:
         """The lines of a unified difference between its pin and its present fields."""
-        lines = difflib.unified_diff(_lines(self.before), _lines(self.after), "trusted", "now", lineterm="")
-        yield from lines
+        before, after = (lines_of(one or {}) for one in (self.before, self.after))
+        yield from difflib.unified_diff(before, after, "trusted", "now", lineterm="")
 
 
-def _lines(fields: Fields | None) -> list[str]:
-    """The fields of a tool as lines; a text of several lines is shown as such."""
-    if fields is None:
-        return []
-    found = []
-    for key in FIELDS:
-        if (value := fields.get(key)) is None:
-            continue
-        text = value if isinstance(value, str) else json.dumps(value, indent=2, sort_keys=True)
-        first, *more = text.split("\n")
-        found += [visible(f"{key}: {first}"), *(f"  {visible(line)}" for line in more)]
-    return found
+def lines_of(fields: Fields) -> list[str]:
+    """The fields of a tool as lines for a person, with misleading characters escaped: a schema has a line for
+    each of its parameters."""
+    return [line for key in FIELDS if (value := fields.get(key)) for line in _lines(key, value)]
+
+
+def _lines(key: str, value: Any, depth: int = 0) -> Iterator[str]:
+    if isinstance(value, dict) and value and depth < OPENED and (depth == 0 or key == "properties"):
+        yield _line(f"{key}:")
+        for name, item in sorted(value.items()):
+            yield from (f"  {line}" for line in _lines(name, item, depth + 1))
+        return
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+    first, *more = text.split("\n")
+    yield _line(f"{key}: {first}")
+    yield from (f"  {_line(line)}" for line in more)
+
+
+def _line(text: str) -> str:
+    left = len(text) - MAX_SHOWN
+    return visible(text) if left <= 0 else f"{visible(text[:MAX_SHOWN])}… and {left:,} more characters"
 
 
 # Comparing
@@ -158,8 +187,8 @@ def changes(pins: ServerPins, address: str, tools: Iterable[Fields]) -> dict[str
             found[name] = Change("changed", name, pin.fields, fields, moved)
     gone = {name: pin for name, pin in pins.tools.items() if name not in now and name not in found}
     for name, fields in new.items():
-        before = next((pin for pin in gone.values() if _same_but_name(pin.fields, fields)), None)
-        found[name] = Change("new" if before is None else "renamed", name, before and before.fields, fields)
+        before = next((pin.fields for pin in gone.values() if _same_but_name(pin.fields, fields)), None)
+        found[name] = Change("new" if before is None else "renamed", name, before, fields)
     return found | {name: Change("gone", name, pin.fields) for name, pin in gone.items()}
 
 
@@ -181,9 +210,9 @@ def pinned(
     pins, first = {}, dict(before.first) if before else {}
     for name, fields in by_name(tools)[0].items():
         digest = digest_of(address, fields)
-        pins[name] = ToolPin(fields, digest, renewed=first.setdefault(name, digest) != digest)
+        pins[name] = ToolPin.of(fields, digest, renewed=first.setdefault(name, digest) != digest)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return ServerPins(server, address, pins, first, resources, prompts, now)
+    return ServerPins(server, address, pins, first, resources, prompts, CHECKED, now)
 
 
 # The files
@@ -204,7 +233,7 @@ def read_pins(path: Path) -> ServerPins | None:
         if hashlib.sha256(data).hexdigest().encode() != said:
             raise ValueError("another digest")
         whole = json.loads(data)
-        tools = {one["fields"]["name"]: ToolPin(**one) for one in whole.pop("tools")}
+        tools = {one[0]: _pin(*one) for one in whole.pop("tools")}
         return ServerPins(tools=tools, **whole)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -212,11 +241,19 @@ def read_pins(path: Path) -> ServerPins | None:
         raise UsageError(f"The pins {path} cannot be read, so no tool of this server is called.") from None
 
 
+def _pin(*kept: Any) -> ToolPin:
+    name, digest, text, about, declares, says, renewed = kept
+    return ToolPin(name, digest, text, about, declares, tuple(says), renewed)
+
+
 def write_pins(path: Path, pins: ServerPins) -> None:
     """Replace the pins of a server. Raises UsageError."""
     whole = {
-        **{key: getattr(pins, key) for key in ("server", "address", "first", "resources", "prompts", "at")},
-        "tools": [vars(pin) for pin in pins.tools.values()],
+        **{
+            key: getattr(pins, key)
+            for key in ("server", "address", "first", "resources", "prompts", "checked", "at")
+        },
+        "tools": [[getattr(pin, key) for key in KEPT] for pin in pins.tools.values()],
     }
     data = json.dumps(whole, ensure_ascii=True).encode()
     try:

@@ -1,8 +1,8 @@
 """Results of servers as values of calls.
 
-Structured content that fits the tool's ``outputSchema`` is the value, and the text beside it a message.
-Anything else is text, or a list of parts. Pictures, sounds and files are stored once in the session, as its
-images are, and the value has their ids. All of it is untrusted data: only its types are interpreted.
+Structured content is the value, which the door checks by the tool's ``outputSchema``; the text beside it is
+stored. Anything else is text, or a list of parts. Pictures, sounds and files are stored once in the session,
+as its images are, and the value has their ids. All of it is untrusted data: only its types are interpreted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from quoth.tools.call.context import ToolContext
@@ -23,23 +23,18 @@ MAX_ERROR = 4_000  # characters of a server's error
 MAX_BLOB = 5 * MAX_BYTES
 MAX_PARTS = 1_000
 
-Check = Callable[[Any], str]  # why a value does not fit a schema; empty if it does
 
-
-def value_of(result: Any, ctx: ToolContext, server: str, fits: Check | None) -> Any:
-    """The value of a call from the server's CallToolResult. ``fits`` checks it by the tool's
-    ``outputSchema``; None if it has none. Raises ToolError, and ToolFailure for the server's own error."""
+def value_of(result: Any, ctx: ToolContext, server: str, *, declared: bool) -> Any:
+    """The value of a call from the server's CallToolResult. ``declared``: the tool has an ``outputSchema``.
+    Raises ToolError, and ToolFailure for the server's own error."""
     if result.is_error:
         raise ToolFailure("error", error_text(result.content, server))
     if result.structured_content is None:
-        if fits is not None:
+        if declared:
             raise ToolError(f"The server {server} returned no structured content, which the tool declares.")
         return parts_of(result.content, ctx)
-    value = result.structured_content
-    if fits is not None and (fault := fits(value)):
-        raise ToolError(f"The result of the server {server} does not fit the tool's outputSchema: {fault}")
-    _keep_beside(result.content, value, ctx)
-    return value
+    _keep_beside(result.content, result.structured_content, ctx)
+    return result.structured_content
 
 
 def error_text(content: Sequence[Any], server: str) -> str:

@@ -135,7 +135,8 @@ def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = N
 def _names(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
     orders = layer.orders
     named = [(rule.tool, rule.tool_place) for rule in orders.rules if rule.tool is not None]
-    named += [(limit.tool, limit.tool_place) for limit in (*orders.limits, *orders.effects)]
+    named += [(one.tool, one.tool_place) for one in orders.limits]
+    named += [(one.tool, one.tool_place) for one in orders.effects]
     for tool, place in named:
         if tool not in table:
             yield LintFinding(

@@ -112,6 +112,8 @@ class RulesPolicy:
         self.careful = bool(careful)  # whether destinations decide if no rule does
         self._tightens = careful == {True}  # then only if they ask
         self.limits: tuple[Limit, ...] = tuple(one for layer in layers for one in layer.orders.limits)
+        stated = [one for layer in layers for one in layer.orders.effects]
+        self.effects = {one.tool: [o for o in stated if o.tool == one.tool] for one in stated}  # by tool
         self._rules = tuple((layer, rule) for layer in layers for rule in layer.orders.rules)
         self._of_tools: dict[str, _OfTool] = {}
 

@@ -22,7 +22,7 @@ from quoth.tools.registry.returns import Returns, declared_free_text, declared_r
 from quoth.tools.registry.schema_params import SchemaParams
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.registry.tool import ServedTool
-from quoth.tools.registry.whole_schema import WholeSchema
+from quoth.tools.registry.whole_schema import GivenSchema, WholeSchema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -119,20 +119,21 @@ Body = Callable[[dict[str, Any], Any, Any], Any]  # of the arguments by the syst
 def tool_from_schema(
     name: str,
     description: str,
-    input_schema: Mapping[str, Any],
+    input_schema: GivenSchema,
     *,
     served: ServedTool,
     effects: Iterable[str],
     body: Body,
-    output_schema: Mapping[str, Any] | None = None,
+    output_schema: GivenSchema | None = None,
     **options: Any,
 ) -> CognitiveTool:
     """The tool ``name``, which a server runs; it is in no table.
 
     ``body(arguments, call, ctx)`` receives the arguments of the call by their names in ``input_schema``,
     after a check by the whole schema. An omitted argument stays omitted: a default in the schema is shown,
-    and not sent. The value of the body is checked by ``output_schema``. ``options`` are fields of
-    CognitiveTool, such as ``timeout`` and ``source``. Raises DefinitionError for a schema out of bounds, and
+    and not sent. The value of the body is checked by ``output_schema``. A schema may be a
+    function, which is called at first use. ``options`` are fields of CognitiveTool, such as ``timeout`` and
+    ``source``. Raises DefinitionError for a schema out of bounds, and
     for two parameters with one name."""
     try:
         params = SchemaParams(input_schema)
@@ -140,8 +141,9 @@ def tool_from_schema(
     except DefinitionError as error:
         raise DefinitionError(f"{name}: {error}") from None
 
-    def run(call: Any, ctx: Any) -> Any:
-        return body(params.sent(call.form.args), call, ctx)
+    async def run(call: Any, ctx: Any) -> Any:
+        made = body(params.sent(call.form.args), call, ctx)
+        return await made if inspect.isawaitable(made) else made
 
     return CognitiveTool(
         name=name,

@@ -18,7 +18,7 @@ from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.json_type import nodes, values
 from quoth.tools.registry.parameters import REQUIRED, RESERVED, Param, checked_default, is_wire
 from quoth.tools.registry.plain_schema import RootProperties, Schema, plain_type, takes_null
-from quoth.tools.registry.whole_schema import SchemaFault, WholeSchema
+from quoth.tools.registry.whole_schema import GivenSchema, SchemaFault, WholeSchema
 from quoth.tools.text import short
 
 
@@ -26,9 +26,15 @@ class SchemaParams(Sequence[Param]):
     """The parameters of a JSON Schema. Raises DefinitionError for a schema out of bounds, and for two
     parameters with one name."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: GivenSchema) -> None:
         self.whole = WholeSchema(schema)
-        self.wires = own_names(RootProperties(schema).names)  # the system's names by ours
+        if not callable(schema):
+            _ = self.wires
+
+    @cached_property
+    def wires(self) -> dict[str, str]:
+        """The system's names by ours."""
+        return own_names(RootProperties(self.whole.given).names)
 
     @cached_property
     def _shown(self) -> tuple[dict[str, Schema], frozenset[str]]:

@@ -304,7 +304,10 @@ class CognitiveTool:
 
     @cached_property
     def line(self) -> bytes:
-        """The line of its entry in the hash of a table (table.py)."""
+        """The line of its entry in the hash of a table (table.py). A server's tool, which is never in a
+        catalog, has a line without its schema, which need not be read for that."""
+        if self.served is not None:
+            return json.dumps({"name": self.name, "effects": self.effects, **vars(self.served)}).encode()
         return line_of(self._entry(self._orders(), self._schema()))
 
     def prepare(self) -> None:

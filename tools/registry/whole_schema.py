@@ -37,13 +37,26 @@ class SchemaFault:
         self.path, self.text = path, text
 
 
+GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
+
+
 class WholeSchema:
     """A JSON Schema by which values are checked as a whole; nothing of it is compiled before the first check.
-    Raises DefinitionError for one that is too large or not JSON data."""
+    A function of it is called at first use. Raises DefinitionError for one that is too large or not JSON
+    data."""
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: GivenSchema) -> None:
+        self._schema = schema
+        if not callable(schema):
+            require_bounds(schema)
+
+    @cached_property
+    def given(self) -> Mapping[str, Any]:
+        if not callable(self._schema):
+            return self._schema
+        schema = self._schema()
         require_bounds(schema)
-        self.given = schema
+        return schema
 
     @cached_property
     def plain(self) -> dict[str, Any]:

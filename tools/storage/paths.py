@@ -61,6 +61,11 @@ def keys_path() -> Path:
     return config_dir() / "keys"
 
 
+def user_servers() -> Path:
+    """The file of the user's MCP servers."""
+    return config_dir() / "mcp.json"
+
+
 def store_path(workspace: Path) -> Path:
     """The path of a workspace's store; each real path has its own."""
     key = hashlib.sha256(str(workspace.resolve()).encode()).hexdigest()[:16]

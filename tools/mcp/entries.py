@@ -1,0 +1,284 @@
+"""The trusted tools of a server as entries of a table.
+
+A name is ``SERVER--TOOL`` in kebab case. What a server says of a tool, in descriptions, titles and all texts
+of its schemas, is data: capped, with invisible and misleading characters escaped, and marked with the
+server's name. Its annotations allow nothing. Effects are ``:net :writes``, unless the person's own rules say
+what this tool does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from quoth.tools.call.call import Call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.errors import DefinitionError
+from quoth.tools.mcp import results
+from quoth.tools.mcp.pins import CHECKED, Fields, ServerPins, ToolPin, digest_of
+from quoth.tools.mcp.servers import LiveServer, LiveServers
+from quoth.tools.policy.model import EffectsOf
+from quoth.tools.registry.define import tool_from_schema
+from quoth.tools.registry.openai_schema import LONGEST_NAME
+from quoth.tools.registry.schema_params import own_name
+from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.tool import ServedTool
+from quoth.tools.text import short
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.tools.mcp.connection import Connection
+
+DEFAULT_EFFECTS = ("net", "writes")  # unknown: it asks
+MAX_DESCRIPTION = 4_000  # characters, of a tool
+MAX_TEXT = 1_000  # characters of any other text
+TIMEOUT = 330.0  # seconds of a call, with the start of its server; the server's own deadlines are below it
+READ_RESOURCE, GET_PROMPT = "read-resource", "get-prompt"
+
+State = str | None  # of a server, with which a request continues
+Answers = Mapping[str, Any] | None  # to its questions
+Effects = Mapping[str, Iterable[EffectsOf]]  # the person's statements, by the name of the tool
+
+
+def entry_name(server: str, tool: str) -> str:
+    """The name of a server's tool in a table: ``getIssue`` of github is ``github--get-issue``."""
+    return f"{server}--{own_name(tool)}"
+
+
+def escaped(text: str, most: int = MAX_TEXT) -> str:
+    """A server's text for models and people: capped, with an escape for each misleading character."""
+    return visible(short(text, most), lines=True)
+
+
+def cleaned(value: Any) -> Any:
+    """A schema with all its texts escaped. It is also checked in this form: what was shown is what counts."""
+    if isinstance(value, str):
+        return value if value.isascii() and value.isprintable() and len(value) <= MAX_TEXT else escaped(value)
+    if isinstance(value, dict):
+        return {cleaned(key): cleaned(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [cleaned(item) for item in value]
+    return value
+
+
+def stated_effects(effects: Effects, name: str, pin: ToolPin) -> tuple[tuple[str, ...], str]:
+    """The effects of a pinned tool, and the place of the person's rule that says so; empty for none."""
+    return _stated(effects, name, pin.digest, renewed=pin.renewed)
+
+
+def _stated(effects: Effects, name: str, digest: str, *, renewed: bool) -> tuple[tuple[str, ...], str]:
+    for said in effects.get(name, ()):
+        if said.counts(digest, renewed=renewed):
+            return said.effects, str(said.place)
+    return DEFAULT_EFFECTS, ""
+
+
+def described(server: str, text: str) -> str:
+    """A description, marked with the name of the server whose words it is."""
+    return f"MCP server {server}: {escaped(text.strip(), MAX_DESCRIPTION) or 'no description.'}"
+
+
+def refused_names(server: str, tools: Iterable[str], taken: Callable[[str], str]) -> dict[str, str]:
+    """The tools of a server that can have no entry, by their names there, each with the reason. ``taken`` is
+    the owner of a name in the table, as a clause; empty if it is free."""
+    names = {tool: entry_name(server, tool) for tool in tools}
+    counted = Counter(names.values())
+    found = {}
+    for tool, name in names.items():
+        shown = visible(short(tool, 100))
+        if name == f"{server}--":
+            found[tool] = (
+                f"{shown} of the MCP server {server} is left out: its name has no letters or digits."
+            )
+        elif len(name) > LONGEST_NAME:
+            found[tool] = (
+                f"{shown} of the MCP server {server} is left out: its name here, {short(name, 100)}, has"
+                f" {len(name)} characters; at most {LONGEST_NAME} are possible."
+            )
+        elif counted[name] > 1:
+            others = [visible(short(one, 100)) for one in names if names[one] == name and one != tool]
+            found[tool] = (
+                f"{shown} of the MCP server {server} is left out: {name} would also be the name of its tool"
+                f" {others[0]}."
+            )
+        elif owner := taken(name):
+            found[tool] = f"{shown} of the MCP server {server} is left out: there is a tool {name} {owner}."
+    return found
+
+
+def with_servers(table: ToolTable, servers: LiveServers, effects: Effects) -> ToolTable:
+    """A copy of the table with the trusted tools of the servers. What is left out is added to their notes."""
+    table = table.copy()
+    for server in servers.servers:
+        if (pins := server.pins) is not None:
+            servers.notes += Entries(server, pins, effects).add_to(table)
+    return table
+
+
+class Entries:
+    """Makes the entries of one server. ``effects`` are the statements of the person's own rules."""
+
+    def __init__(self, server: LiveServer, pins: ServerPins, effects: Effects) -> None:
+        self._server, self._pins, self._effects = server, pins, effects
+        self._name = server.config.name
+        self._checked = pins.checked == CHECKED  # else a version with other bounds has checked the schemas
+
+    def add_to(self, table: ToolTable) -> list[str]:
+        """Add the entries to a table. Returns a sentence for each tool that is left out."""
+
+        def taken(name: str) -> str:
+            return table.get(name).origin if name in table else ""
+
+        refused = refused_names(self._name, self._pins.tools, taken)
+        notes = list(refused.values())
+        for name, pin in self._pins.tools.items():
+            if name in refused:
+                continue
+            try:
+                table.register(self._tool(pin))
+            except DefinitionError as error:
+                said = visible(str(error), lines=True)
+                notes.append(f"{visible(name)} of the MCP server {self._name} is left out: {said}")
+        for tool in self._more():
+            if tool.name not in table:  # a server's own tool of that name wins
+                table.register(tool)
+        return notes
+
+    def _tool(self, pin: ToolPin) -> CognitiveTool:
+        server = self._server
+
+        async def body(arguments: dict[str, Any], call: Call, ctx: ToolContext) -> Any:
+            async def send(one: Connection, start: int, state: State, answers: Answers) -> Any:
+                return await one.call(pin.name, arguments, start=start, state=state, answers=answers)
+
+            answer = await server.call(pin.name, pin.digest, send, call, ctx)
+            return results.value_of(answer, ctx, self._name, declared=pin.declares)
+
+        return self._entry(
+            entry_name(self._name, pin.name),
+            pin.about,
+            lambda: pin.fields["inputSchema"],
+            ServedTool(self._name, pin.name, pin.digest, pin.says),
+            body,
+            renewed=pin.renewed,
+            output_schema=self._given(lambda: pin.fields["outputSchema"]) if pin.declares else None,
+            free_text=None if pin.declares else True,
+        )
+
+    def _entry(
+        self,
+        name: str,
+        description: str,
+        schema: Callable[[], Fields],
+        served: ServedTool,
+        body: Callable[..., Any],
+        *,
+        renewed: bool = False,
+        **more: Any,
+    ) -> CognitiveTool:
+        """An entry; its guard denies what the pins deny now, before a person is asked."""
+        effects, _ = _stated(self._effects, name, served.digest, renewed=renewed)
+
+        def guard() -> Any:
+            from quoth.tools.call.call import deny
+
+            why = self._server.refusal(served.tool, served.digest)
+            return deny(why) if why else True
+
+        return tool_from_schema(
+            name,
+            described(self._name, description),
+            self._given(schema),
+            effects=effects,
+            body=body,
+            served=served,
+            timeout=TIMEOUT,
+            _guard=guard,
+            **more,
+        )
+
+    def _given(self, schema: Callable[[], Fields]) -> Fields | Callable[[], Fields]:
+        """A schema with all its texts escaped; read at first use if it was checked when it was trusted."""
+        return (lambda: cleaned(schema())) if self._checked else cleaned(schema())
+
+    # Resources and prompts
+
+    def _more(self) -> Iterator[CognitiveTool]:
+        """The entries for the server's resources and prompts, if it offers these."""
+        if self._pins.resources:
+            yield self._reader()
+        if self._pins.prompts:
+            yield self._prompter()
+
+    def _served(self, name: str) -> ServedTool:
+        return ServedTool(self._name, "", digest_of(self._pins.address, {"name": name}))
+
+    def _reader(self) -> CognitiveTool:
+        served = self._served(READ_RESOURCE)
+
+        async def body(arguments: dict[str, Any], call: Call, ctx: ToolContext) -> Any:
+            async def send(one: Connection, start: int, state: State, answers: Answers) -> Any:
+                if uri := arguments.get("uri"):
+                    return await one.read_resource(uri, state=state, answers=answers)
+                return [*(await one.resources()), *(await one.resource_templates())]
+
+            answer = await self._server.call("", served.digest, send, call, ctx)
+            if isinstance(answer, list):
+                return [_listed(one) for one in answer]
+            return results.resources(answer.contents, ctx)
+
+        uri = {"type": "string", "description": "URI of the resource; without it, all are listed"}
+        return self._entry(
+            entry_name(self._name, READ_RESOURCE),
+            "Read a resource, or list the resources.",
+            lambda: {"type": "object", "properties": {"uri": uri}},
+            served,
+            body,
+            free_text=True,
+        )
+
+    def _prompter(self) -> CognitiveTool:
+        served = self._served(GET_PROMPT)
+
+        async def body(arguments: dict[str, Any], call: Call, ctx: ToolContext) -> Any:
+            async def send(one: Connection, start: int, state: State, answers: Answers) -> Any:
+                if name := arguments.get("name"):
+                    given = arguments.get("arguments", {})
+                    return await one.get_prompt(name, given, state=state, answers=answers)
+                return await one.prompts()
+
+            answer = await self._server.call("", served.digest, send, call, ctx)
+            if isinstance(answer, list):
+                return [_listed(one) for one in answer]
+            return [
+                {"role": one.role, "content": results.parts_of([one.content], ctx)} for one in answer.messages
+            ]
+
+        texts = {"type": "object", "additionalProperties": {"type": "string"}}
+        return self._entry(
+            entry_name(self._name, GET_PROMPT),
+            "Get a prompt, or list the prompts.",
+            lambda: {
+                "type": "object",
+                "properties": {
+                    "name": {
+                        "type": "string",
+                        "description": "Name of the prompt; without it, all are listed",
+                    },
+                    "arguments": {**texts, "description": "The prompt's arguments"},
+                },
+            },
+            served,
+            body,
+            free_text=True,
+        )
+
+
+_LISTED = ("uri", "uriTemplate", "name", "title", "description", "mimeType", "arguments")
+
+
+def _listed(one: Any) -> dict[str, Any]:
+    """A resource or prompt of a list as data."""
+    said = one.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {key: cleaned(said[key]) for key in _LISTED if key in said}

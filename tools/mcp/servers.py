@@ -1,0 +1,215 @@
+"""The MCP servers of an agent: their trusted tools as entries of its table, and the calls of these.
+
+A server is started at the first call of one of its tools, and its present tools are compared with the pins
+before that call; again after it has announced a change or was started anew, and at the latest after
+LIST_SECONDS. A tool that differs from its pin is quarantined: its calls are denied, from that moment on.
+Nothing of the SDK is imported before the first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from quoth.tools.call.call import Call
+from quoth.tools.call.context import ToolContext
+from quoth.tools.errors import ToolFailure, UsageError
+from quoth.tools.mcp.asking import Questions
+from quoth.tools.mcp.config import OWN_NAME, ServerConfig
+from quoth.tools.mcp.pins import Change, Fields, ServerPins, changes, pin_file, read_pins
+from quoth.tools.visible import visible
+
+if TYPE_CHECKING:
+    from quoth.tools.mcp.connection import Connection
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How servers are opened: in the workspace ``root``, without the variables ``withheld``, which are keys
+    of model servers. With ``sampling`` they may ask the agent's model."""
+
+    root: Path
+    withheld: frozenset[str] = frozenset()
+    sampling: bool = False
+
+    def connection(self, config: ServerConfig, questions: Questions | None = None) -> Connection:
+        """The connection to a server, whose requests ``questions`` answers; it is begun at first use."""
+        from quoth.tools.mcp.connection import NO_CALLBACKS, Callbacks, Connection  # imported at first use
+
+        answers = NO_CALLBACKS
+        if questions is not None:
+            sample = questions.sample if self.sampling else None
+            answers = Callbacks(questions.elicit, sample, questions.roots)
+        return Connection(config, self.root, callbacks=answers, withheld=self.withheld)
+
+
+LIST_SECONDS = 60.0  # after which a server's tools are compared with the pins again
+MOST_LISTS = 5  # that a server may announce to have changed, one after the other
+T = TypeVar("T")
+# Sends a request on a connection of this start, with a server's state and the answers to its questions.
+Send = Callable[["Connection", int, str | None, Mapping[str, Any] | None], Awaitable[Any]]
+
+
+def pins_of(config: ServerConfig, root: Path) -> Path:
+    """The file of a server's pins. A workspace's own server has other pins than one of the same name
+    elsewhere."""
+    source = root / OWN_NAME if config.source == OWN_NAME else os.path.expanduser(config.source)  # noqa: PTH111
+    return pin_file(config.name, os.path.realpath(source))
+
+
+def fields_of(tools: Iterable[Any]) -> list[Fields]:
+    """The tools of the SDK as their fields on the wire."""
+    return [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools]
+
+
+class LiveServer:
+    """One trusted server of an agent. ``changed`` are the tools that differ from their pins, by name."""
+
+    def __init__(self, config: ServerConfig, opening: Opening) -> None:
+        """Raises UsageError if the pins cannot be read."""
+        self.config = config
+        self._opening, self._path = opening, pins_of(config, opening.root)
+        self._stamp = _stamp(self._path)
+        self._pins = read_pins(self._path)
+        self._connection: Connection | None = None
+        self._questions = Questions(config.name, opening.root, sampling=opening.sampling)
+        self._compared = -1  # the start of the server whose tools were compared last
+        self._compared_at = 0.0
+        self._lock = asyncio.Lock()
+        self.changed: dict[str, Change] = {}
+
+    @property
+    def pins(self) -> ServerPins | None:
+        """The present pins; None if the server is not trusted. Raises UsageError if they cannot be read."""
+        if (stamp := _stamp(self._path)) != self._stamp:
+            self._pins = None
+            self._pins = read_pins(self._path)
+            self._stamp, self._compared = stamp, -1
+        return self._pins
+
+    def refusal(self, tool: str, digest: str) -> str:
+        """Why a tool, as the model was shown it, may not be called now; empty if it may. ``tool`` is its name
+        at the server, empty for the entries that are not a tool there."""
+        name = self.config.name
+        try:
+            pins = self.pins
+        except UsageError as error:
+            return str(error)
+        if pins is None:
+            return f"The MCP server {name} is not trusted. To see and trust its tools: quoth mcp trust {name}"
+        if pins.address != self.config.target:
+            return f"The MCP server {name} has another command or URL than when it was trusted. {_look(name)}"
+        if not tool:
+            return ""
+        if (change := self.changed.get(tool)) is not None:
+            return (
+                f"{visible(tool)} of the MCP server {name} {change.what} since it was trusted. {_look(name)}"
+            )
+        if (pin := pins.tools.get(tool)) is None or pin.digest != digest:
+            return f"{visible(tool)} of the MCP server {name} was trusted in another form; start quoth again."
+        return ""
+
+    async def call(self, tool: str, digest: str, send: Send, call: Call, ctx: ToolContext) -> Any:
+        """The server's result of a call, once all that it asks is answered. ``send`` sends the request.
+        Raises ToolFailure for a tool that may not be called, and McpError."""
+
+        async def sent(state: str | None, answers: Mapping[str, Any] | None) -> Any:
+            return await self._with(tool, digest, lambda one, start: send(one, start, state, answers))
+
+        return await self._questions.answered(sent, ctx=ctx, call=call, version=digest)
+
+    async def _with(self, tool: str, digest: str, use: Callable[[Connection, int], Awaitable[T]]) -> T:
+        """What ``use`` returns for the connection and the number of the server's start, whose tools have been
+        compared with the pins."""
+        from quoth.tools.mcp.connection import RestartedError
+
+        while True:
+            if why := self.refusal(tool, digest):
+                raise ToolFailure("denied", why)
+            try:
+                connection, start = await self._checked()
+                if why := self.refusal(tool, digest):
+                    raise ToolFailure("denied", why)
+                return await use(connection, start)
+            except RestartedError:
+                continue  # it ended in between: nothing was sent
+
+    async def _checked(self) -> tuple[Connection, int]:
+        """The connection, and the start of the server whose tools are known to be compared with the pins."""
+        async with self._lock:
+            if self._connection is None:
+                self._connection = self._opening.connection(self.config, self._questions)
+                self._connection.on_change(self._heard)
+            connection = self._connection
+            for _ in range(MOST_LISTS):
+                start, now = await connection.started(), time.monotonic()
+                if start == self._compared and now < self._compared_at + LIST_SECONDS:
+                    return connection, start
+                self._compared, self._compared_at = start, now  # a change announced from here on counts
+                await self._compare(connection, start)
+        name = self.config.name
+        raise ToolFailure("denied", f"The MCP server {name} does not stop changing its tools. {_look(name)}")
+
+    async def _compare(self, connection: Connection, start: int) -> None:
+        try:
+            pins, listed = self.pins, await connection.tools(start)
+        except BaseException:
+            self._compared = -1
+            raise
+        if pins is not None:
+            self.changed = changes(pins, self.config.target, fields_of(listed.tools))
+
+    def _heard(self, kind: str) -> None:
+        if kind == "tools":
+            self._compared = -1
+
+    async def aclose(self) -> None:
+        """End the server, if it was started."""
+        if self._connection is not None:
+            await self._connection.aclose()
+
+
+def _look(server: str) -> str:
+    return f"To see the difference: quoth mcp diff {server}. To trust it: quoth mcp trust {server}"
+
+
+def _stamp(path: Path) -> tuple[int, int, int] | None:
+    """What changes when a file is replaced; None if it cannot be examined."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino, found.st_size
+
+
+class LiveServers:
+    """The servers of an agent. ``notes`` are sentences for the person about servers that cannot be used."""
+
+    def __init__(
+        self, configs: Mapping[str, ServerConfig], opening: Opening, notes: Iterable[str] = ()
+    ) -> None:
+        self.servers: list[LiveServer] = []
+        self.notes = [*notes]
+        for config in configs.values():
+            try:
+                server = LiveServer(config, opening)
+            except UsageError as error:
+                self.notes.append(
+                    f"{error} To look at its tools and trust them: quoth mcp trust {config.name}"
+                )
+                continue
+            if server.pins is None:
+                self.notes.append(server.refusal("", ""))
+            else:
+                self.servers.append(server)
+
+    async def aclose(self) -> None:
+        async with AsyncExitStack() as ending:
+            for server in self.servers:
+                ending.push_async_callback(server.aclose)
