@@ -114,7 +114,9 @@ class Broker(Decisions):
         """The existing decision on this very call, otherwise the person's answer, otherwise an ask with the
         request id."""
         digest, fact = self._digest(tool, call), asks_fact(reason)
-        settled = self._settle(tool, call, digest, fact=fact) or (None if fact else self._planned(tool, call))
+        settled = await self._settle(tool, call, digest, fact=fact)
+        if settled is None and not fact:
+            settled = await self._planned(tool, call)
         if settled is not None:
             if call.id not in self._settled:  # a grant or a plan has allowed it
                 self._close(call, digest)
@@ -128,7 +130,8 @@ class Broker(Decisions):
                 self._close(call, digest)
                 return _verdict(await person.request(tool, call, reason))
             person = None  # an automatic yes cannot answer a question of fact
-        opened = self._open(tool, call, digest, reason, asking=person is not None)
+        files = to_text((await self._look(tool, call))[1])
+        opened = self._open(tool, call, digest, reason, files, asking=person is not None)
         told = self._told(tool, call, reason)
         waiting = _waiting(told, opened)
         self._asked(opened)
@@ -139,18 +142,20 @@ class Broker(Decisions):
             decided = None if said is _ELSEWHERE or _undecided(said) else _decision(said)
         _, shown = self._looked.pop(call.id, (None, None))
         if said is _ELSEWHERE:
-            return self._settle(tool, call, digest, opened, fact=fact) or waiting
+            return await self._settle(tool, call, digest, opened, fact=fact) or waiting
         if decided is None:
             return waiting
         try:
-            self.decide(opened, decided, shown)
+            await asyncio.to_thread(self.decide, opened, decided, shown)
         except UsageError as error:
-            if (settled := self._settle(tool, call, digest, fact=fact)) is not None:  # elsewhere meanwhile
+            if (
+                settled := await self._settle(tool, call, digest, fact=fact)
+            ) is not None:  # elsewhere meanwhile
                 return settled
             if any(one.id == opened for one in self.requests()):  # an invalid rule or edit
                 return replace(waiting, reason=f"{waiting.reason}. {error}")
             return deny(str(error))
-        return self._settle(tool, call, digest, opened, fact=fact) or waiting
+        return await self._settle(tool, call, digest, opened, fact=fact) or waiting
 
     async def answer(self, tool: CognitiveTool, call: Call, question: Question) -> PersonAnswer | Verdict:
         """The earlier answer to this very call, otherwise the person's present answer, otherwise an ask with
@@ -159,7 +164,7 @@ class Broker(Decisions):
         if (known := self._answered(call, digest)) is not None:
             return known
         answer = getattr(self._person, "answer", None)
-        opened = self._open(tool, call, digest, QUESTION, asking=answer is not None)
+        opened = self._open(tool, call, digest, QUESTION, "", asking=answer is not None)
         waiting = _waiting(one_line(self._told(tool, call, question.text), 200), opened)
         self._asked(opened)
         if answer is None:
@@ -321,12 +326,17 @@ class Broker(Decisions):
         if program and self._rows.look(call.session, call.user).where(program=program, state="decided"):
             self._rows.change(call.session, call.user, lambda rows: plans.claim(rows, tool, call))
 
-    def _planned(self, tool: CognitiveTool, call: Call) -> Verdict | None:
+    async def _look(self, tool: CognitiveTool, call: Call) -> tuple[Changes | None, Files]:
+        """The changes of a call, found in a thread: a slow editor delays this call only."""
+        return await asyncio.to_thread(look, tool, call, self._workspace)
+
+    async def _planned(self, tool: CognitiveTool, call: Call) -> Verdict | None:
         """Allow a call that belongs to the approved plan of its program."""
         if not call.program_run:
             return None
         leads = self._leads(tool, call)
-        digests = replaced(tool, self._arguments(tool, call.form), self._workspace)
+        args = self._arguments(tool, call.form)
+        digests = await asyncio.to_thread(replaced, tool, args, self._workspace)
         found = self._rows.change(
             call.session, call.user, lambda rows: plans.covering(rows, tool, call, leads, digests)
         )
@@ -371,7 +381,7 @@ class Broker(Decisions):
         if callable(tell):
             tell(*more)
 
-    def _settle(
+    async def _settle(
         self, tool: CognitiveTool, call: Call, digest: str, request: str = "", *, fact: bool = False
     ) -> Verdict | EditedCall | None:
         """Use up a decision on this call, or find a grant that covers it. It is one transaction, so only one
@@ -391,7 +401,7 @@ class Broker(Decisions):
 
         now: Files = {}  # computed before the store is locked
         if any(row.files for row in usable(self._rows.look(call.session, call.user))):
-            now = look(tool, call, self._workspace)[1]
+            now = (await self._look(tool, call))[1]
 
         def act(rows: Rows) -> Verdict | EditedCall | list[RequestRow]:
             found = []
@@ -449,9 +459,11 @@ class Broker(Decisions):
         except UsageError:  # the tool has changed, and no longer has an argument of the rule
             return False
 
-    def _open(self, tool: CognitiveTool, call: Call, digest: str, reason: str, *, asking: bool) -> str:
-        """The id of an open request for this call, existing or new. While a person is being asked, the
-        request belongs to the call that asked; an identical call gets its own."""
+    def _open(
+        self, tool: CognitiveTool, call: Call, digest: str, reason: str, files: str, *, asking: bool
+    ) -> str:
+        """The id of an open request for this call and its ``files``, existing or new. While a person is being
+        asked, the request belongs to the call that asked; an identical call gets its own."""
 
         def act(rows: Rows) -> str:
             found = [
@@ -468,7 +480,6 @@ class Broker(Decisions):
             return self._insert(rows, tool, call, reason, PENDING_SECONDS, origins, files)
 
         origins = call.origins()  # before the store is locked
-        files = "" if reason == QUESTION else to_text(look(tool, call, self._workspace)[1])
         with self._opening:  # two equal concurrent questions have separate requests
             opened = self._rows.change(call.session, call.user, act)
             if asking:

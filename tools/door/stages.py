@@ -8,6 +8,7 @@ is flown.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable
@@ -69,7 +70,7 @@ async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
         return _reads(planning, state, paths)
     if not FILES.issuperset(tool.effects):  # a program or a server may change anything
         paths = []
-    if (fault := _fault(planning, state, paths)) is not None:
+    if (fault := await _fault(planning, state, paths)) is not None:
         return Outcome("error", message=fault)
     return Outcome("denied", message=planning.note(telling_origins(state, state.call), paths))
 
@@ -85,12 +86,12 @@ def _reads(planning: Planning, state: CallState, paths: list[str]) -> Outcome | 
     return None
 
 
-def _fault(planning: Planning, state: CallState, paths: list[str]) -> str | None:
+async def _fault(planning: Planning, state: CallState, paths: list[str]) -> str | None:
     """Why a call would fail now, unless an earlier step of the plan may change that."""
     tool = state.known_tool
     if tool.remote or planning.changing(paths, perhaps=True):
         return None
-    found = changes_of(tool, state.call, state.context.workspace)
+    found = await asyncio.to_thread(changes_of, tool, state.call, state.context.workspace)
     if found is None or not found.fails:
         return None
     return f"{tool.name} was not added to the plan. {found.trouble}"
