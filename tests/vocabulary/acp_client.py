@@ -30,7 +30,7 @@ class Editor:
     """The client: picks an option by ``picks``, a name for each question in turn; None cancels the question,
     and ``wait`` never answers it. ``says`` answers questions in words. ``buffers`` are its unsaved texts, by
     path; a file is saved as ``formats`` changes it. It never answers about the files in ``silent``, and
-    refuses those in ``refuses``. ``on_question`` is called when a question comes."""
+    refuses those in ``refuses``. ``on_question`` and ``on_write`` are called when one comes."""
 
     def __init__(self, *picks: str | None, says: str = "") -> None:
         self.picks, self.says = list(picks), says
@@ -39,6 +39,7 @@ class Editor:
         self.refuses: set[str] = set()
         self.formats: Callable[[str], str] = lambda text: text
         self.on_question: Callable[[], None] = lambda: None
+        self.on_write: Callable[[], None] = lambda: None
         self.files: list[str] = []  # the requests for files
         self.updates: list[Any] = []
         self.asked: list[Any] = []
@@ -73,6 +74,7 @@ class Editor:
 
     async def write_text_file(self, content: str, path: str, session_id: str, **_: Any) -> None:
         await self._asked_for("write", path)
+        self.on_write()
         self.buffers.pop(path, None)
         Path(path).write_text(self.formats(content))
 

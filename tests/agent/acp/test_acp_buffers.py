@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from words import files
 
 from quoth.agent.acp.buffers import ClientBuffers
 from quoth.agent.acp.loops import OnLoop, loop_in_thread
+from quoth.tools.call.ports import BEGUN_BEFORE
 
 READ = '(read-file :path "a.txt")'
 EDIT = '(edit-file :path "a.txt" :old "one" :new "two")'
@@ -54,6 +56,7 @@ async def test_an_unsaved_text_is_read_shown_edited_and_put_back(shop: Path) -> 
     client = Editor("once")
     path = f"{shop}/a.txt"
     client.buffers[path] = "one\nunsaved\n"
+    client.formats = lambda text: text.replace("two", "TWO")
     await talk(shop, client, "Edit it.", "/undo")
     ((_, difference),) = [one.content for one in client.asked]
     assert (difference.old_text, difference.new_text) == ("one\nunsaved\n", "two\nunsaved\n")
@@ -61,7 +64,8 @@ async def test_an_unsaved_text_is_read_shown_edited_and_put_back(shop: Path) -> 
     assert {one for one in client.files if one.startswith("write")} == {f"write {path}"}
     assert {one.split()[1] for one in client.files} == {path}, "all paths are absolute"
     assert client.words().endswith("Put back a.txt.\n")
-    assert (shop / "a.txt").read_text() == "one\nunsaved\n", "undo wrote the text of the buffer"
+    saved = (shop / "a.txt").read_text()
+    assert saved == "one\nunsaved\n", "undo wrote the text of the buffer over the formatted edit"
 
 
 async def test_a_buffer_that_changed_after_the_question_is_asked_about_again(shop: Path) -> None:
@@ -113,6 +117,25 @@ async def test_a_client_that_never_answers_holds_up_that_call_only(shop: Path) -
         "other\n",
         "error: c.txt: the editor refused it: it is locked.",
     ]
+
+
+async def test_a_write_that_was_broken_off_is_not_repeated_without_a_person(shop: Path) -> None:
+    client = Editor("once")
+    words = ("--model", f"scripted:{shop}/r.txt")
+    async with editor(shop, *words, client=client, fs=BOTH):
+        session = (await client.agent.new_session(cwd=str(shop))).session_id
+        client.on_write = lambda: client.process.kill()
+        with contextlib.suppress(ConnectionError, RequestError):
+            await client.say(session, "Edit it.")
+    assert (shop / "a.txt").read_text() == "two\n", "the client wrote it after the agent was killed"
+    later = Editor("deny")
+    async with editor(shop, *words, client=later, fs=BOTH):
+        await later.agent.load_session(cwd=str(shop), session_id=session)
+        await later.say(session, "/resume")
+        await later.say(session, "/undo")
+    assert [BEGUN_BEFORE in one.title for one in later.asked] == [True]
+    assert (shop / "a.txt").read_text() == "one\n", "undo knows a write that was only begun"
+    assert [one for one in later.files if one.startswith("write")] == [f"write {shop}/a.txt"]
 
 
 async def test_a_file_that_no_tool_may_read_is_never_asked_of_the_client(shop: Path) -> None:
