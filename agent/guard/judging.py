@@ -71,7 +71,7 @@ def _sentence(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "its input is nested too deeply."
     if isinstance(error, QuothError):
-        return visible(str(error))
+        return visible(str(error).partition("\n")[0])
     return f"it failed ({type(error).__name__})."
 
 

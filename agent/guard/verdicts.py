@@ -76,6 +76,7 @@ class GuardPolicy:
     ) -> None:
         self._rules, self._agent, self._cwd, self._strict = rules, agent, cwd, strict
         self._row = row_of(agent, tool)
+        self._opaque: list[str] = []
         self.named = False
 
     def judge(
@@ -119,6 +120,7 @@ class GuardPolicy:
             found = [one for one in self._of_part(name, args, call, context) if one is not None]
             return min(found, key=lambda one: KINDS.index(one.kind), default=None)
 
+        self._opaque = ["sh" if self._row.bash else "pwsh", "-c", line]
         if DECIDING.search(line):
             yield deny(DECIDES)
         if PATCH.search(line):  # the agent applies a patch in a command line by itself
@@ -127,7 +129,7 @@ class GuardPolicy:
                     tool, form = call_of(self._agent, name, {row.patch: line}, self._cwd)
                     patched = self._of_entry(tool, form.args, call, context)
                     yield from (one for one in patched if one is not None and one.kind != "allow")
-        said = judge_line(line, judge) if self._row.bash else judge("shell", {"argv": ["pwsh", "-c", line]})
+        said = judge_line(line, judge) if self._row.bash else judge("shell", {"argv": self._opaque})
         if said is not None and (self._row.bash or said.kind != "allow"):
             yield said
 
@@ -179,7 +181,8 @@ class GuardPolicy:
         if why.decided is None:
             return why.verdict if why.verdict.rule == CAREFUL else None
         unknown = any(one is UNKNOWN or (isinstance(one, list) and REST in one) for one in args.values())
-        if unknown and why.decided.truth is None:
+        whole = args.get("argv") == self._opaque  # a line that may run what is not in it
+        if (unknown or whole) and why.decided.truth is None:
             return ask(f"{UNREAD}, and {why.decided.rule.place} says {why.decided.rule.text}")
         return why.verdict
 
