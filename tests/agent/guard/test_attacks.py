@@ -1,5 +1,5 @@
-"""quoth guard against calls that mean another thing than they seem, and against its own failures: no call that
-a rule denies passes, and whatever fails denies."""
+"""quoth guard against calls that mean another thing than they seem, and against its own failures: no call
+that a rule denies passes, and whatever fails denies."""
 
 from __future__ import annotations
 
@@ -110,7 +110,9 @@ def test_without_the_parser_no_line_is_allowed_and_none_escapes(
 def test_a_shell_that_cannot_be_read_is_not_allowed(here: Path, state: Path) -> None:
     assert guarded("claude-code", "PowerShell", {"command": "ls a"}, here, may_allow=True).kind == "ask"
     assert guarded("claude-code", "PowerShell", {"command": "rm x"}, here).kind == "ask"
-    files(state / "config", {"policy.hy": '(allow (shell :argv ["ls" ...])) (allow (claude-code--power-shell))'})
+    files(
+        state / "config", {"policy.hy": '(allow (shell :argv ["ls" ...])) (allow (claude-code--power-shell))'}
+    )
     assert guarded("claude-code", "PowerShell", {"command": "ls a"}, here, may_allow=True).kind == ""
 
 
@@ -181,7 +183,9 @@ def broken(here: Path) -> dict[str, bytes]:
         "arguments of another kind": json.dumps(call | {"tool_input": "ls"}).encode(),
         "no arguments": json.dumps({key: call[key] for key in call if key != "tool_input"}).encode(),
         "no command": json.dumps(call | {"tool_input": {}}).encode(),
-        "two arguments of one name": json.dumps(call | {"tool_input": {"command": "ls", "Command": "rm"}}).encode(),
+        "two arguments of one name": json.dumps(
+            call | {"tool_input": {"command": "ls", "Command": "rm"}}
+        ).encode(),
         "no folder": json.dumps(call | {"cwd": "nowhere"}).encode(),
         "a folder that is gone": json.dumps(call | {"cwd": f"{here}/gone"}).encode(),
         "a NUL in the folder": json.dumps(call | {"cwd": "/\0"}).encode(),

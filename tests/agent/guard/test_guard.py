@@ -167,7 +167,9 @@ def test_the_approved_call_passes_once(here: Path, rules: Any) -> None:
     other = sent("codex", "Bash", {"command": "git push"}, here, session_id="of another day")
     assert answered("codex", other).kind == ""
     assert ran("codex", "git push", here).kind == "deny"
-    kinds = [(row["status"], row["consent"].partition(" ")[0]) for row in rows(here) if row["route"] == "guard"]
+    kinds = [
+        (row["status"], row["consent"].partition(" ")[0]) for row in rows(here) if row["route"] == "guard"
+    ]
     assert kinds.count(("ok", "allow:")) == 1
 
 
