@@ -37,6 +37,8 @@ class GuardOptions(Options):
 
 def guard(options: GuardOptions) -> int:
     words = list(options.what)
+    if options.workspace is not None:
+        raise UsageError("The guard works in the project of each call; leave out --workspace.")
     if not words and options.socket is not None:
         return _serve(options, Path(options.socket))
     if words[:1] == [INSTALL]:
@@ -51,7 +53,8 @@ def guard(options: GuardOptions) -> int:
 
 def _given(options: GuardOptions) -> dict[str, Any]:
     policy = {"policy": str(Path(options.policy).expanduser().absolute())} if options.policy else {}
-    return {"strict": options.strict, "may_allow": options.may_allow, **policy}
+    user = {"user": options.user} if options.user else {}
+    return {"strict": options.strict, "may_allow": options.may_allow, **policy, **user}
 
 
 def _agent(words: Sequence[str], command: str) -> AgentFormat:
@@ -79,7 +82,12 @@ def _install(options: GuardOptions, agent: AgentFormat) -> int:
 
     socket = None if options.socket is None else str(Path(options.socket).expanduser().absolute())
     words = [f"--{name.replace('_', '-')}" for name in ("strict", "may_allow") if getattr(options, name)]
-    words += ["--policy", str(_given(options)["policy"])] if options.policy else []
+    words += [
+        word
+        for name in ("policy", "user")
+        if name in (given := _given(options))
+        for word in (f"--{name}", given[name])
+    ]
     if socket is not None and words:
         raise UsageError(
             f"The guard at the socket decides that: give {' '.join(words)} to quoth guard --socket"

@@ -70,7 +70,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "Check rules, explain the verdict on a call, or print example rules.",
         ),
         "trust": ("policy.trust", "Use the rules, settings, skills and AGENTS.md that a workspace brings."),
-        "guard": ("guard.guard", "Judge the calls of another agent, such as Claude Code, from its hook."),
+        "guard": (
+            "guard.guard",
+            "Judge the calls of another agent, such as Claude Code, by your rules, as its hook.",
+        ),
         "audit": (
             "audit.audit",
             "Show every call of this workspace, or verify that the record is unchanged.",

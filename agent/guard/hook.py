@@ -31,8 +31,8 @@ def parsed_words(words: Sequence[str]) -> tuple[AgentFormat, dict[str, Any]] | N
         word = rest.pop(0)
         if word in ("--strict", "--may-allow"):
             options[word[2:].replace("-", "_")] = True
-        elif word == "--policy" and rest:
-            options["policy"] = rest.pop(0)
+        elif word in ("--policy", "--user") and rest:
+            options[word[2:]] = rest.pop(0)
         else:
             return None
     return FORMATS[words[0]], options

@@ -47,11 +47,12 @@ LONGEST_REASON = 2000
 @dataclass(frozen=True)
 class GuardOptions:
     """``strict``: a call that no rule names asks. ``may_allow``: an allow is said. ``policy`` is a further
-    file of rules."""
+    file of rules. ``user`` is the name for rules and records, if it is not the login name."""
 
     strict: bool = False
     may_allow: bool = False
     policy: str | None = None
+    user: str = ""
 
 
 def answer(agent: AgentFormat, data: bytes, options: GuardOptions) -> str:
@@ -114,6 +115,7 @@ class _Guarded:
 
     def __init__(self, agent: AgentFormat, tool: str, session: str, cwd: str, options: GuardOptions) -> None:
         self._agent, self._tool, self._session, self._options = agent, tool, session, options
+        self._user = options.user or user_name()
         self._cwd = os.path.realpath(cwd)
         if not Path(self._cwd).is_dir():
             raise InvalidCallError(f'"cwd" {cwd} is not a folder.')
@@ -151,7 +153,7 @@ class _Guarded:
             on_disk=self._store.on_disk,
             client=agent.name,
         )
-        call = new_call(form, route="guard", user=user_name(), session=self._session)
+        call = new_call(form, route="guard", user=self._user, session=self._session)
         context = ToolContext(self._workspace, user=call.user, session=call.session)
         return await door.dispatch(call, context), policy
 
@@ -189,7 +191,7 @@ class _Guarded:
             route="guard",
             tool=name_of(self._agent, self._tool)[:200],
             session=self._session,
-            user=user_name(),
+            user=self._user,
         )
         with contextlib.suppress(Exception):
             StoreAudit(self._store).write(row)

@@ -1,5 +1,6 @@
-"""What a hook of another agent costs: ``quoth guard`` as a new process and by the socket of one that runs, beside
-importing pydantic. CPU time of each process and its children, in pairs, so that a busy machine hits all alike.
+"""What a hook of another agent costs: ``quoth guard`` as a new process and by the socket of one that runs,
+beside importing pydantic. CPU time of each process and its children, in pairs, so that a busy machine hits
+all alike.
 
 python tests/bench/guard.py [--rounds N]
 """

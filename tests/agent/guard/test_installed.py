@@ -80,9 +80,12 @@ def test_the_printed_line_answers(agent: str, here: Path) -> None:
 
 def test_options_are_a_part_of_the_printed_line(here: Path) -> None:
     files(here, {"rules.hy": '(allow (shell :argv ["ls" ...]))'})
-    command, _ = installed("claude-code", here, "--strict", "--may-allow", "--policy", "rules.hy")
+    more = ("--strict", "--may-allow", "--policy", "rules.hy", "--user", "ben")
+    command, _ = installed("claude-code", here, *more)
     assert run(command, "claude-code", "ls", here).kind == "allow"
     assert run(command, "claude-code", "cat", here).kind == "ask"
+    rows = map(json.loads, quoth("audit", "--json", cwd=here).out.splitlines())
+    assert {row["user"] for row in rows} == {"ben"}
 
 
 # Programs in the place of quoth, each a way to fail.
@@ -250,6 +253,7 @@ def test_a_path_that_is_taken_is_refused(here: Path, place: Path) -> None:
         (("claude",), "Did you mean claude-code?"),
         (("install", "gemini"), "Did you mean gemini-cli?"),
         (("codex", "--strickt"), "--strict"),
+        (("codex", "--workspace", "."), "leave out --workspace"),
         (("codex", "--socket", "x"), "serves every agent"),
         (("install", "codex", "--socket", "x", "--strict"), "quoth guard --socket"),
         (("install", "codex", "--policy", "gone.hy"), "gone.hy"),
