@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
 from acp.core import RequestError
@@ -29,10 +28,9 @@ from quoth.tools.call.call import Call, Changes
 from quoth.tools.call.ports import asks_fact
 from quoth.tools.call.question import Question
 from quoth.tools.call.redaction import Redactor
-from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Decision
-from quoth.tools.policy.model import Rule
-from quoth.tools.policy.scope import covers, read_scope, suggested
+from quoth.tools.errors import PERMISSION
+from quoth.tools.policy.scope import denying, suggested
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import number_of
 
@@ -51,7 +49,6 @@ class AcpPerson:
     def __init__(self, client: Any, name: str, *, forms: bool) -> None:
         self._client, self._name = client, name
         self._open: set[asyncio.Future[Any]] = set()  # what the client is asked now
-        self._refused: list[Rule] = []  # what they allow is denied in this session
         self._alone = False  # after an interrupt: nothing is asked until ``listen``
         self._changes: Callable[[CognitiveTool, Call], Changes | None] | None = None
         if forms:
@@ -97,15 +94,13 @@ class AcpPerson:
         hide = Redactor(call.form, tool.params, by_looks=False)
         shown = hide.form
         fact = asks_fact(reason)
-        if not fact and (rule := self._refusing(tool, call)) is not None:
-            return Decision("deny", by=self._name, why=_refusal(rule.text))
-        scope = "" if fact else suggested(tool, call.form)
+        scope = "" if fact or PERMISSION in call.form.args else suggested(tool, call.form)
         options = [
             PermissionOption(option_id="once", kind="allow_once", name="Allow once"),
             PermissionOption(option_id="scope", kind="allow_always", name=f"In this session: {scope}"),
             PermissionOption(option_id="deny", kind="reject_once", name="Deny"),
             PermissionOption(
-                option_id="never", kind="reject_always", name=f"In this session: {_denying(scope)}"
+                option_id="never", kind="reject_always", name=f"In this session: {denying(scope)}"
             ),
         ]
         if not scope:
@@ -135,19 +130,10 @@ class AcpPerson:
             case "scope" if scope:
                 return Decision("scope", by=self._name, rule=scope)
             case "never" if scope:
-                self._refused.append(read_scope(scope, tool))
-                return Decision("deny", by=self._name, why=_refusal(scope))
+                return Decision("deny", by=self._name, rule=scope)
             case "deny":
                 return Decision("deny", by=self._name)
         return None  # cancelled: the request stays open
-
-    def _refusing(self, tool: CognitiveTool, call: Call) -> Rule | None:
-        """The rule of this session that denies a call without a question, if there is one."""
-        workspace = Workspace(Path(self.root))
-        return next((rule for rule in self._refused if covers(rule, tool, call, workspace)), None)
-
-    async def _changes_of(self, tool: CognitiveTool, call: Call) -> Changes | None:
-        return None if self._changes is None else await asyncio.to_thread(self._changes, tool, call)
 
     def _shown(
         self, call: Call, reason: str, hide: Redactor, found: Changes | None
@@ -186,13 +172,3 @@ class AcpPerson:
         said = await self._asked(self._client.create_elicitation(message=question.text, mode=mode))
         content = getattr(said, "content", None) or {}
         return str(content[ANSWER]) if content.get(ANSWER) else None
-
-
-def _denying(scope: str) -> str:
-    """The rule that denies what a scope would allow, as it is shown."""
-    return scope.replace("(allow ", "(deny ", 1)
-
-
-def _refusal(scope: str) -> str:
-    """Why a call is denied that the scope would allow."""
-    return f"{_denying(scope)} is a rule of this session"

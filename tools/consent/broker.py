@@ -12,7 +12,8 @@ of:
 - scope: every call of its session, and of this version of the tool, that an allow rule covers, until the time
   is over. It answers questions only: what a rule, a guard or a gate denies stays denied;
 - edit: not this call, but the same tool with other arguments, which passes the whole door;
-- deny: the reason becomes the result of the call;
+- deny: the reason becomes the result of the call; with a scope, also of every later call of its session that
+  the scope covers, until the time is over;
 - answer: words, to a question that the body of a call asks. They allow nothing, and belong to the call that
   has used them.
 
@@ -57,10 +58,7 @@ from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, Pending, Qu
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.read_error import ReadError
 from quoth.tools.lisp.reader import read_one
-from quoth.tools.policy.scope import (
-    covers,
-    read_scope,
-)
+from quoth.tools.policy.scope import covers, read_scope
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.text import one_line
@@ -419,9 +417,10 @@ class Broker(Decisions):
                 return self._used(rows, tool, call, row)
             if fact:
                 return []
+            refused = rows.where(tool=tool.name, decision="deny")
             of = {"tool": tool.name, "version": tool.version, "state": "decided"}
             lasting = rows.where(**of, decision="duration", digest=digest)
-            known = [*lasting, *rows.where(**of, decision="scope")]
+            known = [*refused, *lasting, *rows.where(**of, decision="scope")]
             return [row for row in known if row.granted is not None and row.expires > rows.now]
 
         settled = self._rows.change(call.session, call.user, act)
@@ -431,7 +430,10 @@ class Broker(Decisions):
         for row in settled:
             # A scope covers a quotation, and each-time questions, only if it was granted for that very call.
             rule = row.granted or ""
-            if (
+            if row.decision == "deny":
+                if self._covered(rule, tool, call):
+                    return deny(f"the person said: {row.why}")
+            elif (
                 row.digest == digest
                 if not rule or call.quoted or call.each_time
                 else self._covered(rule, tool, call, row.touches)
@@ -453,7 +455,7 @@ class Broker(Decisions):
             return EditedCall(form, f"edited by {_who(row.decider)} (request {row.id})", instead.id)
         return Verdict("allow", f"approved by {_who(row.decider)} (request {row.id})")
 
-    def _covered(self, rule: str, tool: CognitiveTool, call: Call, touches: str) -> bool:
+    def _covered(self, rule: str, tool: CognitiveTool, call: Call, touches: str = "null") -> bool:
         try:
             return covers(read_scope(rule, tool), tool, call, self._workspace, json.loads(touches))
         except UsageError:  # the tool has changed, and no longer has an argument of the rule

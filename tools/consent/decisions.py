@@ -30,7 +30,7 @@ from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.policy.scope import covers, read_scope, suggested
+from quoth.tools.policy.scope import covers, denying, read_scope, suggested
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.registry.values import encodable
@@ -180,7 +180,7 @@ class Decisions(RequestStore):
                 f"Request {asked.id} is about a past fact, and is decided once:"
                 f" quoth approve {asked.id}, or: quoth deny {asked.id} --why TEXT"
             )
-        if decision.kind == "deny" or decision.kind == "once":
+        if decision.kind == "once" or (decision.kind == "deny" and not decision.rule):
             return decision
         if plans.PLAN in form.args:
             raise UsageError("A plan can only be approved unchanged, for one run of its program, or denied.")
@@ -208,6 +208,9 @@ class Decisions(RequestStore):
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
         if not covers(rule, tool, call, self._workspace):
             raise UsageError(f"{rule.text} does not cover the requested call, {asked.form}.")
+        if decision.kind == "deny":
+            why = decision.why or f"{denying(rule.text)} is a rule of this session"
+            return replace(decision, rule=rule.text, seconds=decision.seconds or LONGEST_SECONDS, why=why)
         return replace(decision, rule=rule.text, seconds=decision.seconds or SCOPE_SECONDS)
 
     def decide(self, request: str, decision: Decision, shown: Files | None = None) -> Request:
@@ -230,11 +233,11 @@ class Decisions(RequestStore):
         filled = replace(filled, by=encodable(filled.by), why=why)
         lasts = {
             "answer": LONGEST_SECONDS,
-            "deny": PENDING_SECONDS,
+            "deny": filled.seconds or PENDING_SECONDS,
             "duration": filled.seconds,
             "scope": filled.seconds,
         }
-        grants = filled.kind in ("duration", "scope")
+        grants = filled.kind in ("duration", "scope") or bool(filled.kind == "deny" and filled.rule)
         recorded = False
 
         def act(rows: Rows) -> RequestRow:

@@ -34,8 +34,9 @@ OUTCOMES: dict[str, str] = {
 @dataclass(frozen=True)
 class Decision:
     """A person's decision on a request. ``by`` is the person; ``seconds`` is its duration (None: the
-    default); ``rule`` is a scope's rule (empty: the suggested one); ``form`` is the edited call; ``answer``
-    is the person's answer to a question, which allows nothing."""
+    default); ``rule`` is a scope's rule (empty: the suggested one), or of a denial the scope whose calls are
+    denied from now on in this session; ``form`` is the edited call; ``answer`` is the person's answer to a
+    question, which allows nothing."""
 
     kind: Kind = "once"
     by: str = ""

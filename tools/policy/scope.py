@@ -73,6 +73,11 @@ def covers(
     return rule.concerns(tool) and rule.test(args, EvaluationContext(tool, call, workspace)) is True
 
 
+def denying(scope: str) -> str:
+    """The rule that denies what a scope would allow, as it is shown."""
+    return scope.replace("(allow ", "(deny ", 1)
+
+
 def _link_targets(
     rule: Rule, tool: CognitiveTool, args: Mapping[str, Any], workspace: Workspace
 ) -> Iterator[str]:

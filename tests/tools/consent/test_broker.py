@@ -424,6 +424,27 @@ def test_a_no_is_the_result_of_the_call_with_its_reason(store: Store, why: str, 
     assert here.pass_through("(probe)").status == "pending"
 
 
+def test_a_no_with_a_scope_is_a_rule_of_its_session(store: Store) -> None:
+    body = Spy("done")
+    here = desk(store, probe(body))
+    own = {"user": "bob", "session": "s"}
+    here.pass_through("(probe 1)", **own)
+    with pytest.raises(UsageError, match="does not cover the requested call"):
+        here.decide("deny", rule="(allow (probe :x 2))")
+    here.decide("deny", rule="(allow (probe :x (< 5)))")
+    said = "probe was denied: the person said: (deny (probe :x (< 5))) is a rule of this session."
+    for _ in range(2):
+        for number in (1, 2):
+            result = here.pass_through(f"(probe {number})", **own)
+            assert (result.status, result.message) == ("denied", said)
+    assert here.broker.requests() == []
+    for text, more in [("(probe 7)", {}), ("(probe 2)", {"session": "t"}), ("(probe 2)", {"user": "eve"})]:
+        assert here.pass_through(text, **{**own, **more}).status == "pending"
+    here.clock.wait(LONGEST_SECONDS + 1)
+    assert here.pass_through("(probe 2)", **own).status == "pending"
+    assert not body.ran
+
+
 # A scope
 
 
