@@ -135,6 +135,9 @@ class AcpPerson:
                 return Decision("deny", by=self._name)
         return None  # cancelled: the request stays open
 
+    async def _changes_of(self, tool: CognitiveTool, call: Call) -> Changes | None:
+        return None if self._changes is None else await asyncio.to_thread(self._changes, tool, call)
+
     def _shown(
         self, call: Call, reason: str, hide: Redactor, found: Changes | None
     ) -> list[ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent]:

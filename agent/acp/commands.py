@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
-from quoth.agent.run.calls import explained
+from quoth.agent.run.answers import model_answer, pending_answer, policy_answer, undo_answer
 from quoth.agent.run.runs import undo_of
 from quoth.agent.session.session import to_itself
-from quoth.agent.session.undo import left_lines, uncovered_lines
 from quoth.agent.terminal.forms import show_value
-from quoth.agent.terminal.pages import rules_page
-from quoth.agent.terminal.requests import pending_text
 from quoth.tools.errors import UsageError, did_you_mean
 
 # What each does, and the hint for its argument; empty where it takes none.
@@ -43,6 +42,18 @@ def command_in(text: str) -> tuple[str, str] | None:
     return None
 
 
+def with_attached(name: str, rest: str, blocks: Sequence[Any]) -> tuple[str, str]:
+    """A command with its argument, which may be a file that is attached instead of typed. Raises UsageError
+    for attachments that the command would ignore."""
+    attached = [block for block in blocks if block.type != "text"]
+    if not attached:
+        return name, rest
+    links = [block.uri for block in attached if block.type == "resource_link"]
+    if name == "fly" and not rest and len(attached) == 1 and links and links[0].startswith("file:"):
+        return name, unquote(urlsplit(links[0]).path)
+    raise UsageError(f"/{name} takes no attachments. Send it without, or write the task in words.")
+
+
 async def run_command(agent: AsyncAgent, name: str, rest: str) -> str:
     """Run a command and return the text for the person. Raises QuothError."""
     match name:
@@ -56,32 +67,26 @@ async def run_command(agent: AsyncAgent, name: str, rest: str) -> str:
                 raise UsageError("/fly needs a plan, such as /fly week.org.")
             return str(await agent.fly(Path(agent.workspace.root, rest)))
         case "policy":
-            return explained(agent.host, rest, "acp") if rest else rules_page(agent.policy)
+            return policy_answer(agent.host, rest, "acp")
         case "pending":
-            return pending_text(agent.broker, rest, agent.session) or "Nothing waits."
+            return pending_answer(agent.host, rest)
         case "resume":
             done = await agent.resume()
             return "\n".join(
                 str(one.error if isinstance(one, Reply) else one.message) for one in done
             ).strip()
         case "model":
-            if rest:
-                agent.runs.use_model(rest)
-            return f"{agent.models.backend().name}, calls as {agent.host.dialect().name}"
+            return model_answer(agent.runs, rest)
         case _:
             return _undo(agent)
 
 
 def _undo(agent: AsyncAgent) -> str:
     with to_itself(agent.store.path, agent.session):
-        undo = undo_of(agent.host)
-        since = undo.last_group()
-        plan = undo.plan(since)
+        way = undo_of(agent.host)
+        since = way.last_group()
+        plan = way.plan(since)
         if not since or plan.empty:
-            raise UsageError(undo.nothing(plan, since))
-        done = undo.do(plan) if plan.files else None
-    lines = [f"Put back {path}." for path in done.files] if done else []
-    left = (*plan.left, *(done.failed if done else ()))
-    return "\n".join(
-        [*lines, *left_lines(left, color=False), *uncovered_lines(plan), *(done.said if done else ())]
-    )
+            raise UsageError(way.nothing(plan, since))
+        lines, notes = undo_answer(way, plan)
+    return "\n".join([*lines(False), *notes])

@@ -37,34 +37,28 @@ from acp.schema import (
     SessionCloseCapabilities,
     SessionForkCapabilities,
     SessionInfo,
-    SessionInfoUpdate,
     SessionListCapabilities,
-    SessionMode,
-    SessionModeState,
     SessionResumeCapabilities,
+    SetSessionConfigOptionResponse,
     StopReason,
     UnstructuredCommandInput,
     Usage,
 )
 
 from quoth.agent.acp.asking import AcpPerson
-from quoth.agent.acp.buffers import ClientBuffers
-from quoth.agent.acp.commands import COMMANDS, command_in, run_command
+from quoth.agent.acp.commands import COMMANDS, command_in, run_command, with_attached
 from quoth.agent.acp.loops import OnLoop
-from quoth.agent.acp.shape import Updates, taken
+from quoth.agent.acp.session import AcpSession
+from quoth.agent.acp.shape import taken
 from quoth.agent.client import AsyncAgent
-from quoth.agent.events import AgentEvent
-from quoth.agent.reply import Reply, ReplyReason
+from quoth.agent.reply import ReplyReason
 from quoth.agent.session.index import find_session, fork_session, place_in, summaries
 from quoth.agent.session.render import title
-from quoth.agent.session.session import is_driven
-from quoth.tools.call.call import PROGRAMS
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.history.outline import SessionRow
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.policy.limits import only_reads
 from quoth.tools.storage.database import Store
-from quoth.tools.text import listed, short
+from quoth.tools.text import short
 from quoth.tools.visible import visible
 
 PROTOCOL = 1
@@ -80,14 +74,6 @@ STOPS: dict[ReplyReason, StopReason] = {
     "max-tokens": "max_tokens",
     "cancelled": "cancelled",
 }
-MODES = SessionModeState(
-    current_mode_id="ask",
-    available_modes=[
-        SessionMode(id="ask", name="Ask", description="Ask about each call that the rules do not allow."),
-        SessionMode(id="read", name="Read only", description="Use only tools that read."),
-        SessionMode(id="plan", name="Plan", description="Only read; other calls become steps of a plan."),
-    ],
-)
 
 
 class OpenAgent(Protocol):
@@ -98,117 +84,6 @@ class OpenAgent(Protocol):
 
 # Opens the store of a folder's workspace, or None if it has none.
 ReadStore = Callable[[Path], AbstractContextManager[Store | None]]
-
-
-class AcpSession:
-    """One session of a client: sends what happens as updates, in order."""
-
-    def __init__(self, agent: AsyncAgent, client: Any) -> None:
-        self.agent, self.tools = agent, agent.table
-        # Programs and sub-agents have these tools alone, too.
-        self.reading = agent.table.where(lambda tool: only_reads(tool) or tool.name == PROGRAMS)
-        self.updates = Updates(agent.table, str(agent.workspace.root))
-        self.titled = False
-        self._client = client
-        self._waiting: asyncio.Queue[Any] = asyncio.Queue()
-        self._sending = asyncio.create_task(self._send())
-        self._resuming: asyncio.Task[None] | None = None
-        self._turns: set[asyncio.Event] = set()  # prompts in progress; set: cancelled by the client
-        self._closed = False
-
-    def modes(self) -> SessionModeState:
-        """The modes, with the present one. The mode ``read`` has a fixed list of tools, which the tools of
-        ``--remote`` would replace before each turn."""
-        remote = self.agent.host.parts.remote is not None
-        return SessionModeState(
-            current_mode_id="plan" if self.agent.host.plan else "ask",
-            available_modes=[mode for mode in MODES.available_modes if mode.id != "read" or not remote],
-        )
-
-    @contextlib.contextmanager
-    def turn(self) -> Iterator[asyncio.Event]:
-        """A prompt is answered in this context; the event is set when the client cancels it."""
-        if not self._turns:
-            self.agent.broker.listen()  # an earlier cancel does not apply to this turn
-        turn = asyncio.Event()
-        self._turns.add(turn)
-        try:
-            yield turn
-        finally:
-            self._turns.discard(turn)
-
-    async def cancel(self) -> None:
-        """Stop the prompts in progress, also those whose run has not yet begun."""
-        turns = [*self._turns]
-        for turn in turns:
-            turn.set()
-        while not self.agent.interrupt() and self._turns.intersection(turns):  # noqa: ASYNC110  a run begins
-            await asyncio.sleep(0.05)
-
-    def use_mode(self, mode: str) -> None:
-        """Change the mode between turns. Raises UsageError."""
-        if self._turns or self.agent.host.running:
-            raise UsageError("A turn is in progress. Wait for its end or cancel it, then change the mode.")
-        if mode not in (known := [one.id for one in self.modes().available_modes]):
-            raise UsageError(f"Unknown mode {mode}. The modes are {listed(known)}.")
-        self.agent.host.use_plan_mode(mode == "plan")
-        self.agent.runs.use_tools(self.reading if mode == "read" else self.tools)
-
-    def hear(self, event: AgentEvent) -> None:
-        for update in self.updates.of(event):
-            self.show(update)
-
-    def show(self, update: Any) -> None:
-        if not self._closed:
-            self._waiting.put_nowait(update)
-
-    async def shown(self) -> None:
-        """Wait until all updates are sent: they come before the answer to a request."""
-        await self._waiting.join()
-
-    async def _send(self) -> None:
-        while True:
-            update = await self._waiting.get()
-            try:
-                with contextlib.suppress(Exception):  # a client that has gone ends the connection
-                    await self._client.session_update(session_id=self.agent.session, update=update)
-            finally:
-                self._waiting.task_done()
-
-    def resume_later(self) -> None:
-        """Ask again about what waits in a session that was loaded, and continue it. A turn that was broken
-        off is continued by the person."""
-        if is_driven(Path(self.agent.store.path), self.agent.session):
-            self.show(update_agent_message_text("Another process continues this session.\n"))
-        elif self.agent.runs.waits:
-            self._resuming = asyncio.create_task(self._resumed())
-        elif self.agent.runs.unfinished():
-            self.show(update_agent_message_text("The last turn was broken off. To continue it: /resume\n"))
-
-    async def _resumed(self) -> None:
-        try:
-            for done in await self.agent.resume():
-                if isinstance(done, Reply) and not done.ok:  # the words of an answer came as events
-                    self.show(update_agent_message_text(f"{done.said}\n"))
-        except QuothError as error:
-            self.show(update_agent_message_text(f"{error}\n"))
-
-    async def aclose(self) -> None:
-        for turn in self._turns:
-            turn.set()
-        self.agent.interrupt()
-        if self._resuming is not None:
-            with contextlib.suppress(Exception):
-                await asyncio.wait([self._resuming], timeout=5)
-            self._resuming.cancel()
-        await self.agent.aclose()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.shown(), 1)
-        self._closed = True
-        self._sending.cancel()
-        while not self._waiting.empty():  # a prompt that still ends waits for none of them
-            self._waiting.get_nowait()
-            self._waiting.task_done()
 
 
 class AcpServer:
@@ -267,7 +142,10 @@ class AcpServer:
         self, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
     ) -> NewSessionResponse:
         talk = await self._opened(cwd, None, mcp_servers)
-        return NewSessionResponse(session_id=talk.agent.session, modes=talk.modes())
+        talk.look_for_models()
+        return NewSessionResponse(
+            session_id=talk.agent.session, modes=talk.modes(), config_options=talk.options()
+        )
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: list[Any] | None = None, **_: Any
@@ -279,14 +157,14 @@ class AcpServer:
                 talk.show(update)
         talk.resume_later()
         await talk.shown()
-        return LoadSessionResponse(modes=talk.modes())
+        return LoadSessionResponse(modes=talk.modes(), config_options=talk.options())
 
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
     ) -> ResumeSessionResponse:
         talk = await self._opened(cwd, session_id, mcp_servers)
         talk.resume_later()
-        return ResumeSessionResponse(modes=talk.modes())
+        return ResumeSessionResponse(modes=talk.modes(), config_options=talk.options())
 
     async def fork_session(
         self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
@@ -296,7 +174,7 @@ class AcpServer:
             assert store is not None, "a session was found in it"
             new, _count = fork_session(store, found)
         talk = await self._opened(cwd, new, mcp_servers)
-        return ForkSessionResponse(session_id=new, modes=talk.modes())
+        return ForkSessionResponse(session_id=new, modes=talk.modes(), config_options=talk.options())
 
     async def list_sessions(
         self, cwd: str | None = None, cursor: str | None = None, **_: Any
@@ -331,6 +209,17 @@ class AcpServer:
         talk = self._talk(session_id)
         with _sentences():
             talk.use_mode(mode_id)
+        talk.show_options()
+        await talk.shown()
+
+    async def set_config_option(
+        self, config_id: str, session_id: str, value: str | bool, **_: Any
+    ) -> SetSessionConfigOptionResponse:
+        talk = self._talk(session_id)
+        with _sentences():
+            talk.use_option(config_id, value)
+        await talk.shown()
+        return SetSessionConfigOptionResponse(config_options=[*talk.options()])
 
     # A turn
 
@@ -340,18 +229,21 @@ class AcpServer:
         with _sentences(), talk.turn() as turn:
             text, files = taken(prompt)
             if command := command_in(text):
-                talk.show(update_agent_message_text(f"{await run_command(agent, *command)}\n"))
+                name, rest = with_attached(*command, prompt)
+                said = await talk.until_cancelled(run_command(agent, name, rest), turn)
+                if said is not None:
+                    talk.show(update_agent_message_text(f"{said}\n"))
+                talk.end_turn()
                 await talk.shown()
                 return PromptResponse(stop_reason="cancelled" if turn.is_set() else "end_turn")
             if not files and not text:
                 raise UsageError("The prompt is empty.")
             self._require_model(agent)
-            if not talk.titled:
-                talk.titled = True
-                talk.show(SessionInfoUpdate(session_update="session_info_update", title=title(text)))
+            talk.show_title(text)
             reply = await agent.follow(text or "Look at the attachments.", files=files)
         if reply.status == "pending":
             talk.show(update_agent_message_text(f"{reply.said}\n"))
+        talk.end_turn()
         await talk.shown()
         if reply.reason == "failed":
             raise RequestError.internal_error({"details": reply.said})
@@ -403,7 +295,9 @@ class AcpServer:
             person.session, person.root = agent.session, str(agent.workspace.root)
             if self._files is not None and self._files.read_text_file:
                 agent.workspace.buffers = ClientBuffers(self._client, agent.session, folder, self._files)
-            talk = self._talks[agent.session] = AcpSession(agent, self._client)
+            with _sentences():
+                talk = AcpSession(agent, self._client, loaded=session is not None)
+            self._talks[agent.session] = talk
         agent.on_event = talk.hear
         talk.show(
             update_available_commands(

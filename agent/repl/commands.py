@@ -11,9 +11,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from quoth.agent.run.answers import model_answer, pending_answer, policy_answer, undo_answer
 from quoth.agent.run.runs import undo_of
 from quoth.agent.session.session import to_itself
-from quoth.agent.session.undo import Undo, UndoPlan, changed_lines, left_lines, uncovered_lines
+from quoth.agent.session.undo import Undo, UndoPlan, changed_lines
 from quoth.agent.terminal.output import tell_next
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
@@ -116,10 +117,7 @@ def belt(repl: Interpreter, rest: str) -> None:
 
 
 def model(repl: Interpreter, rest: str) -> None:
-    if rest:
-        repl.agent.runs.use_model(rest)
-    dialect = repl.agent.host.dialect()
-    repl.tell(f"{repl.agent.models.backend().name}, calls as {dialect.name}")
+    repl.tell(model_answer(repl.agent.runs, rest))
 
 
 async def models(repl: Interpreter, rest: str) -> None:
@@ -132,10 +130,7 @@ async def models(repl: Interpreter, rest: str) -> None:
 
 
 def policy(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.run.calls import explained
-    from quoth.agent.terminal.pages import rules_page
-
-    repl.tell(explained(repl.agent.host, rest, "repl") if rest else rules_page(repl.agent.policy))
+    repl.tell(policy_answer(repl.agent.host, rest, "repl"))
 
 
 def session(repl: Interpreter, rest: str) -> None:
@@ -198,9 +193,7 @@ def trace(repl: Interpreter, rest: str) -> None:
 
 
 def pending(repl: Interpreter, rest: str) -> None:
-    from quoth.agent.terminal.requests import pending_text
-
-    repl.tell(pending_text(repl.agent.broker, rest, repl.agent.session) or "No requests are waiting.")
+    repl.tell(pending_answer(repl.agent.host, rest))
 
 
 def approve(repl: Interpreter, rest: str) -> None:
@@ -333,14 +326,9 @@ def redo(repl: Interpreter, rest: str) -> None:
 
 
 def _do(repl: Interpreter, way: Undo, plan: UndoPlan) -> None:
-    done = way.do(plan) if plan.files else None
-    if done is not None and done.files:
-        again = "Written again" if plan.redo else "Put back"
-        heads = [f"  {one.difference.head}" for one in plan.files if one.path in done.files]
-        repl.tell("\n".join([f"{again}: {number_of(len(done.files), 'file')}", *heads]))
-    left = (*plan.left, *(done.failed if done else ()))
-    repl.tell_colored(lambda color: (*left_lines(left, color=color), *uncovered_lines(plan)))
-    for said in done.said if done else ():
+    lines, notes = undo_answer(way, plan)
+    repl.tell_colored(lines)
+    for said in notes:
         repl.complain(said)
 
 

@@ -294,7 +294,15 @@ class SessionHost:
         models = self.models.with_model(spec)
         models.dialect()
         self.models = models
-        self._keep({**self.settings, **kept("model", models.options)})
+        self.keep(**kept("model", models.options))
+
+    def use_dialect(self, dialect: str | None) -> None:
+        """Let its model call tools in another notation from now on; None is the usual one. Raises UsageError
+        for one that is unknown or does not fit, and then keeps the old one."""
+        models = self.models.with_dialect(dialect)
+        models.dialect()
+        self.models = models
+        self.keep(dialect=dialect)
 
     def dialect(self) -> Dialect:
         """The dialect of its model, chosen together with the model at the first use. Raises UsageError for an
@@ -306,10 +314,14 @@ class SessionHost:
 
     def use_plan_mode(self, on: bool) -> None:
         """Turn plan mode on or off: with it, calls that do more than read become steps of a plan."""
-        self._keep({name: value for name, value in self.settings.items() if name != "plan"}, plan=on)
+        self.keep(plan=on)
 
-    def _keep(self, settings: Mapping[str, Any], *, plan: bool = False) -> None:
-        self.settings = MappingProxyType({**settings, **({"plan": True} if plan else {})})
+    def keep(self, **settings: Any) -> None:
+        """Keep settings in the opening of the session, for a later process; one that is false or None is
+        removed."""
+        kept = {**self.settings, **settings}
+        left_out = {name for name, value in settings.items() if value is None or value is False}
+        self.settings = MappingProxyType({name: kept[name] for name in kept if name not in left_out})
         self.record.open_again(self.given)
 
     # Other sessions of its agent

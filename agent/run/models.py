@@ -126,6 +126,12 @@ class Models:
         made._before = self
         return made
 
+    def with_dialect(self, dialect: str | None) -> Models:
+        """These models, called in another notation."""
+        made = self.overridden({"dialect": dialect})
+        made.chosen, made._before = None, self
+        return made
+
     def _own_for(self, options: ModelOptions) -> Backend:
         settings = options.settings
         if settings not in self._variants:
@@ -184,7 +190,7 @@ class Models:
         """Close the models that this object opened; a Backend of the caller stays open."""
         self._closed = True
         opened = [*self._others.values(), *self._variants.values()]
-        if self._own is not None and not self._given:
+        if self._own is not None and not self._given and self._like is None:
             opened.append(self._own)
         if self._before is not None:
             await self._before.aclose()

@@ -217,11 +217,17 @@ class Runs:
         """Raise UsageError if the tool of a waiting call is missing; the call is not lost."""
         for one in unfinished:
             for form in self.host.record.waiting_calls(one):
-                if form.tool not in self.host.table:
+                if form.tool in self.host.table:
+                    continue
+                if form.tool in self.host.parts.door.table and self.host.parts.remote is None:
                     raise UsageError(
-                        f"A call of {form.tool} waits in session {self.host.session}, and that tool is not"
-                        " loaded; give its file: --tools FILE"
+                        f"A call of {form.tool} waits in session {self.host.session}, which has fewer tools"
+                        " now. Leave the mode that only reads, then resume."
                     )
+                raise UsageError(
+                    f"A call of {form.tool} waits in session {self.host.session}, and that tool is not"
+                    " loaded; give its file: --tools FILE"
+                )
 
     def forget(self) -> None:
         """Let the next ``say`` begin a new conversation."""
@@ -238,6 +244,12 @@ class Runs:
         """Use another model from now on. Raises UsageError for an unknown spec, and then keeps the old
         one."""
         self.host.use_model(spec)
+        self._go_on_anew()
+
+    def use_dialect(self, dialect: str | None) -> None:
+        """Let the model call tools in another notation from now on; None is the usual one. Raises
+        UsageError."""
+        self.host.use_dialect(dialect)
         self._go_on_anew()
 
     def _go_on_anew(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from quoth.neuro.backends.providers import PROVIDERS, Defaults, Provider, added, key_of
+from quoth.neuro.backends.providers import PROVIDERS, Defaults, Provider, added, find_provider, key_of
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.visible import visible
 
@@ -62,6 +62,20 @@ async def list_models(config: Defaults, *, check: bool = False) -> ModelList:
     return ModelList(
         found, default, [*map(str, (one for one in others if isinstance(one, UsageError))), *_resting()]
     )
+
+
+async def specs_of(config: Defaults) -> list[str]:
+    """The specs of models to choose from: those of servers of this machine, the embedded ones, and the usual
+    one of each provider with a key."""
+    found = []
+    for row in (await list_models(config)).rows:
+        provider = find_provider(row.name, config.providers)
+        if row.state != "ready" or provider is None:
+            continue
+        usual = [provider.example] if row.key_from and not row.answers else []
+        found += [f"{row.name}:{name}" for name in row.models] or usual
+        found += [row.name] if row.name.startswith("local") else []
+    return found
 
 
 def _default(config: Defaults) -> tuple[str, str]:

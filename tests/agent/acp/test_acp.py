@@ -65,7 +65,10 @@ async def test_a_task_is_asked_about_with_its_difference_and_done(shop: Path) ->
         reply = await client.say(session, "Write it.")
         listed = (await client.agent.list_sessions(cwd=str(shop))).sessions
         await client.say(session, "/undo")
-    assert (reply.stop_reason, client.words().strip()) == ("end_turn", "It is written.\n\nPut back b.txt.")
+    assert (reply.stop_reason, client.words().strip()) == (
+        "end_turn",
+        "It is written.\n\nPut back: 1 file\n  removes b.txt, 1 line",
+    )
     (asked,), ((title, state),) = client.asked, client.calls()
     assert (asked.title, title, state) == (WRITE, WRITE, "completed")
     reason, difference = asked.content
@@ -349,7 +352,7 @@ async def test_commands_run_without_a_model_and_a_flight_shows_its_plan(shop: Pa
     assert client.words().startswith("3\n")
     assert "week.org: done: 1 done" in client.words()
     assert client.words().count(f"scripted:{shop}/r.txt, calls as call-form\n") == 2
-    assert client.words().endswith("Nothing waits.\n")
+    assert client.words().endswith("No requests are waiting.\n")
     plans = [one for one in client.updates if one.session_update == "plan"]
     assert [entry.status for entry in plans[-1].entries] == ["completed"]
     assert wrong == "Unknown command /evl. Did you mean eval?"
