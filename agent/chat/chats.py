@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
@@ -23,6 +22,7 @@ from quoth.agent.run.runs import Runs
 from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.question import CHANGED, origin_lines
 from quoth.agent.terminal.requests import decide, pending_text
+from quoth.tools.call.call import ToolResult
 from quoth.tools.consent.decisions import ChangeDiffersError
 from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.errors import BusyError, QuothError, UsageError
@@ -33,7 +33,6 @@ IDLE_CHATS = 500  # idle conversations kept in memory; others are restored from 
 WATCH_SECONDS = 1.0
 BUSY_LOOKS = 60  # checks, WATCH_SECONDS apart, whether another process still drives a chat
 FORM_CHARS = 500
-_REQUEST = re.compile(r"\(request (\w+)\)")  # the broker's notation in the message of a waiting call
 
 
 class Chats:
@@ -199,10 +198,9 @@ class Chats:
             reply = await self._reply(talker, one)
             if reply is None or reply.status == "interrupted":
                 return  # it stays accepted, for the next start
-            waiting = [call.result.message for call in reply.calls if call.result.status == "pending"]
-            named = set(_REQUEST.findall(" ".join(waiting)))
+            waiting = [call.result for call in reply.calls if call.result.status == "pending"]
             open_here = talker.host.broker.requests(session=talker.host.session) if waiting else []
-            lines = _lines(one.message, reply, [request for request in open_here if request.id in named])
+            lines = _lines(one.message, reply, [one for one in open_here if _is_of(one, waiting)])
         except Exception as error:  # one failed message must not end the others
             why = str(error)
             if not isinstance(error, QuothError):  # its words may contain details that the chat must not see
@@ -266,6 +264,11 @@ class Chats:
         for chat in list(self._talkers)[:-IDLE_CHATS]:
             if chat not in self._working:
                 await self._talkers.pop(chat).host.aclose()
+
+
+def _is_of(request: Request, waiting: Sequence[ToolResult]) -> bool:
+    """Whether one of the waiting calls, or a call that it makes, asks for this."""
+    return any(request.id == one.request or one.id in (request.call, request.parent) for one in waiting)
 
 
 def _lines(message: ChatMessage, reply: Reply, asked: Sequence[Request]) -> list[tuple[str, Outgoing]]:

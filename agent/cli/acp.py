@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import agent_of, begin_to_serve, open_store
 from quoth.agent.cli.options import DONE, RunOptions, take_over
-from quoth.agent.terminal.output import complain, results_only
+from quoth.agent.terminal.output import StderrLog, results_only
 from quoth.tools.errors import UsageError
 from quoth.tools.installing import install_extra
 from quoth.tools.policy.project import find_project
@@ -76,14 +76,7 @@ def acp(options: AcpOptions) -> int:
                 await server.aclose()
 
     if not options.debug:
-        logging.basicConfig(handlers=[_OneLine()])  # of the protocol's package
+        logging.basicConfig(handlers=[StderrLog(brief=True)])  # of the protocol's package
     begin_to_serve()
     asyncio.run(serve())
     return DONE
-
-
-class _OneLine(logging.Handler):
-    """Prints a record as one line on stderr, without its traceback."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        complain(f"{record.getMessage()}.")

@@ -92,6 +92,8 @@ class PastCall:
         event, data = self.receipt, self.receipt.data
         tool = "" if self.begun is None else tool_of(self.begun.data["form"])
         audit = {"tool": tool, "status": data["status"], "stage": data.get("stage", "body"), "ts": event.at}
+        if request := data.get("request"):
+            audit["request"] = request
         said, effects = data.get("message", ""), tuple(data.get("effects", ()))
         told = data.get("follow-up") if data["status"] == "ok" else said or None
         return ToolResult(data["id"], tool, data["status"], value_in(data), said, effects, audit, told)

@@ -242,15 +242,24 @@ def _complain(text: str) -> None:
     complain(redact(text), name="")
 
 
-class _Stderr(logging.Handler):
+class StderrLog(logging.Handler):
+    """Prints log records on stderr, with their tracebacks or, if ``brief``, each as a line without."""
+
+    def __init__(self, *, brief: bool = False) -> None:
+        super().__init__()
+        self._brief = brief
+
     def emit(self, record: logging.LogRecord) -> None:
-        _complain(self.format(record))
+        if self._brief:
+            complain(f"{record.getMessage()}.")
+        else:
+            _complain(self.format(record))
 
 
 @contextlib.contextmanager
 def tracebacks() -> Iterator[None]:
     """Within the ``with`` block, show the tracebacks that the door logs."""
-    log, handler = logging.getLogger("quoth.tools"), _Stderr()
+    log, handler = logging.getLogger("quoth.tools"), StderrLog()
     before = log.level
     log.setLevel(logging.DEBUG)
     log.addHandler(handler)

@@ -134,6 +134,18 @@ async def test_a_run_of_a_sub_agent_that_waits_names_the_request(tmp_path: Path)
     assert (waits.status, waits.request) == ("pending", request.id)
 
 
+async def test_a_recalled_result_has_the_request_that_it_waits_for(tmp_path: Path) -> None:
+    model = scripted("(cognitive-loop :task \"Put it.\")", '(write-file :path "a" :content "b")', "Done.")
+    async with AsyncAgent(**grouped(workspace=tmp_path, model=model, session="s")) as agent:
+        reply = await agent.run("Put it.")
+        (request,) = agent.broker.requests()
+    async with AsyncAgent(**grouped(workspace=tmp_path, model=scripted(), session="s")) as agent:
+        past = agent.host.record.past("r1")
+        results = [one.result() for one in past.calls.values()]
+    assert [call.result.request for call in reply.calls] == [request.id]
+    assert [one.request for one in results] == [request.id]
+
+
 REFUSED = Completion("I cannot help.", Usage(), "refused")
 CUT = Completion('(put :text "aaaa', Usage(), "length")
 

@@ -333,6 +333,8 @@ class StoreCallLog:
             data["message"] = result.message
         if result.ok and result.follow_up:
             data["follow-up"] = result.follow_up
+        if result.request:
+            data["request"] = result.request
         own = {"user": call.user, "route": call.route} if call.tool and not call.run else {}
         usual = usual_row(call.form, result.message, stage) | own
         data |= words_of({**row, "side_effects": list(result.side_effects)}, at, usual)

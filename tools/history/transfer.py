@@ -227,7 +227,7 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
     "call": {"version": str, "does": list[str]},
     "receipt": {
         **dict.fromkeys(("stage", "message", "user", "route", "outer", "tool", "schema", "repairs"), str),
-        **dict.fromkeys((*VOICES, "rule", "shown", "note"), str),
+        **dict.fromkeys((*VOICES, "request", "rule", "shown", "note"), str),
         **dict.fromkeys(("ms", "began", "depth", "round", "place"), int),
         "effects": list[str],
         "confidence": float,
