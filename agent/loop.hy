@@ -21,7 +21,8 @@ turns use no more stack than ten."
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
   quoth.tools.history.receipts [key-in]
-  quoth.tools.lisp.forms [CallForm])
+  quoth.tools.lisp.forms [CallForm]
+  quoth.tools.text [number-of])
 
 ;; * The trampoline
 
@@ -56,7 +57,7 @@ turns use no more stack than ten."
     run.state.interrupted
       (.end run "interrupted" "The run was interrupted.")
     (<= run.budget.steps-left 0)
-      (.end run "failed" f"The run was stopped after {run.budget.steps-taken} steps without an answer."
+      (.end run "failed" f"The run was stopped after {(number-of run.budget.steps-taken "step")} without an answer."
             :reason "max-steps")
     (isinstance (setx thought (await (one-thought stimulus run))) Ending)
       (.end run thought.status thought.text :reason thought.reason)
@@ -248,4 +249,4 @@ turns use no more stack than ten."
 
 (defn :async over-limit [call run]
   (.refuse run.door call run.context "limited"
-           f"This run has used its {run.budget.calls-taken} calls; answer in plain words."))
+           f"This run has used its {(number-of run.budget.calls-taken "call")}; answer in plain words."))

@@ -23,6 +23,8 @@ def a_name(text: str) -> str:
         text.encode()
     except UnicodeEncodeError:  # a command line may contain bytes that are not UTF-8
         raise argparse.ArgumentTypeError(f"expected UTF-8 text, not {text!a}") from None
+    if not text.strip():
+        raise argparse.ArgumentTypeError("expected a name, not an empty text")
     return text
 
 

@@ -60,8 +60,14 @@ def audit(options: AuditOptions) -> int:
     last, filters = _last(options.last), _filters(options)
     with open_store(options, lists=True) as store:
         trail = _trail(store)
+        found = False
         for row in trail.select(last=last, **filters) if trail else ():
+            found = True
             print_json(row) if options.json else print_line(_line(row))
+        if not found and options.tool is not None:
+            names = {str(row["tool"]) for row in trail.select()} if trail else set()
+            hint = "" if filters["tool"] in names else did_you_mean(filters["tool"], sorted(names - {""}))
+            complain(f"The audit has no such call of {filters['tool']}.{hint}")
     return 0
 
 

@@ -467,13 +467,16 @@ class SessionHost:
 
 
 def require_text(what: str, word: str) -> None:
-    """Raise UsageError for the name of a user or session that is not a text without half characters."""
+    """Raise UsageError for the name of a user or session that is not a text without half characters, or for
+    a session's with a slash, which separates it from the names of its runs and calls."""
     if not isinstance(word, str):
         raise UsageError(f"The {what} is a text, not {word!r}.")
     if encodable(word) != word:
         raise UsageError(
             f"The {what} {encodable(word)} contains an invalid character (an unpaired surrogate)."
         )
+    if what == "session" and "/" in word:
+        raise UsageError(f"The name of a session has no slash: {word}. An example: monday")
 
 
 @takes_fields

@@ -149,7 +149,7 @@ def attached(given: Iterable[TaskFile], pages: StorePages, workspace: Workspace)
     files = [given] if isinstance(given, str | Path) else list(given)
     if len(files) > MOST_FILES:
         raise UsageError(f"A task takes at most {MOST_FILES} files, not {len(files)}.")
-    paths = [Path(file) for file in files if not isinstance(file, tuple)]
+    paths = [Path(file) for file in files if isinstance(file, str | Path)]
     if hidden := next(filter(workspace.is_secret, paths), None):
         raise UsageError(f"{hidden} is a secret of quoth, which no model may see.")
     return [_attached(*_read(file), pages) for file in files]
@@ -157,9 +157,13 @@ def attached(given: Iterable[TaskFile], pages: StorePages, workspace: Workspace)
 
 def _read(given: TaskFile) -> tuple[Path, bytes, int]:
     """The path of a file, its first bytes and its size."""
-    if isinstance(given, tuple):
-        return Path(given[0]), given[1], len(given[1])
-    path = Path(given)
+    match given:
+        case (str() | Path() as name, bytes() as data):
+            return Path(name), data, len(data)
+        case str() | Path():
+            path = Path(given)
+        case _:
+            raise UsageError(f'files are paths, or names with bytes such as ("a.png", data); not {given!r}.')
     if path.exists() and not path.is_file():  # reading a pipe might never end
         raise UsageError(f"{path} is not a file.")
     try:

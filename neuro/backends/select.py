@@ -158,7 +158,7 @@ def _meant(spec: str, known: Sequence[str]) -> str:
     if maker:
         return f" Did you mean {maker}:{spec}?"
     kind, colon, model = spec.partition(":")
-    near = nearest(kind, known)
+    near = nearest(kind, known, 0.7)  # the names are short
     return f" Did you mean {near}{colon}{model}?" if near else ""
 
 

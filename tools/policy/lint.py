@@ -18,7 +18,7 @@ from quoth.tools.call.canonical import is_path, paths_in
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, did_you_mean
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.lisp.printer import Code, print_string, print_value
+from quoth.tools.lisp.printer import Code, print_string, print_value, show
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.lisp.source import Place
 from quoth.tools.policy.model import KINDS, Compared, Rule
@@ -128,6 +128,7 @@ def check(policy: RulesPolicy, table: ToolTable, workspace: Workspace | None = N
         mine += _programs(layer, table)
         mine += _catalogues(layer, table)
         mine += _origins(layer, table)
+        mine += _kinds(layer)
         found += sorted(mine, key=lambda finding: (finding.place.line, finding.place.column))
     return found
 
@@ -225,6 +226,36 @@ def _origins(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
             if of_all_links and test.head in ("in-text", "made-up") and rule.kind != "allow":
                 message = "A text without a link matches, too; write (not (links (or (in-task) (in-field))))."
                 yield LintFinding("cannot-hold", test.place, message)
+
+
+def _kinds(layer: Layer) -> Iterator[LintFinding]:
+    """Numbers where only a text can match, texts where only a number can, and a depth that is not a bound."""
+    for rule in layer.orders.rules:
+        for node in _expressions(read_one(rule.text)):
+            head, rest = str(node[0]), node[1:]
+            if any(isinstance(one, m.Keyword) for one in rest):  # the call
+                continue
+            numbers = [one for one in rest if isinstance(one, (m.Integer, m.Float))]
+            texts = [one for one in rest if isinstance(one, m.String)]
+            never = f"{show(node)} never matches: it is compared with a"
+            message = ""
+            if head in ("tool", "route", "client", "user", "remote") and numbers:
+                message = f'{never} text, as in ({head} "{show(numbers[0])}").'
+            elif head in ("len", "depth") and texts:
+                message = f"{never} number, as in ({head} (> 2))."
+            elif head == "depth" and numbers and len(rest) == 1:
+                deeper = f"(depth >= {show(numbers[0])})"
+                message = f"{show(node)} matches no deeper calls; to match those too: {deeper}."
+            if message:
+                yield LintFinding("cannot-hold", rule.place, message)
+
+
+def _expressions(node: Any) -> Iterator[Any]:
+    """The forms in a form that begin with a symbol, itself included."""
+    if isinstance(node, m.Expression) and node and isinstance(node[0], m.Symbol):
+        yield node
+    for item in node if isinstance(node, m.Sequence) else ():
+        yield from _expressions(item)
 
 
 # Spellings that a resolved path never has: it is relative to the workspace, without any of these.

@@ -414,7 +414,7 @@ def _faults(
             if param and (shown := _shown(detail["type"], param, places)):
                 wanted = f"be {shown}"
             elif param and not (inside or own or detail["type"].endswith(_OF_VALUES)):
-                wanted = f"be {param.kind}"
+                wanted = f"be {_A_PATH if param.kind == 'path' else param.kind}"
             if should:
                 said = f" should {wanted}, not {given}{_meant(detail, param)}"
             else:  # by the author's own class
@@ -435,6 +435,7 @@ def _own_faults(details: Iterable[Any], param: Param, data: Any) -> list[str]:
     return _faults(meant or told, {param.name: param}, {param.name: data}, own=True)
 
 
+_A_PATH = 'a path, a text such as "src/a.py"'
 _COUNTED = re.compile(r" after validation, not (?:more than )?\d+\Z")
 _OF_KINDS = ("_type", "missing", "extra_forbidden", "literal_error", "none_required")
 # An example of each text format, and the beginning of pydantic's errors about it.

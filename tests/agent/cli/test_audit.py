@@ -105,6 +105,26 @@ def test_rows_are_filtered(here: Path) -> None:
     assert seqs("--since", first.replace("+00:00", "Z")) == [2, 3, 4]
     assert seqs("--since", "1h") == seqs("--since", "2020-01-01") == seqs("--since", "2020-01-01T00:00+09:00")
     assert seqs("--since", "2999-01-01") == []
+    said = quoth("audit", "--tool", "write-fil", cwd=here)
+    assert said == Said(0, "", "quoth: The audit has no such call of write-fil. Did you mean write-file?\n")
+    said = quoth("audit", "--tool", "echo", "--status", "denied", cwd=here)
+    assert said.err == "quoth: The audit has no such call of echo.\n"
+
+
+def test_a_name_is_not_empty_and_a_session_has_no_slash(here: Path) -> None:
+    for words, why in (
+        (("--user", ""), "expected a name, not an empty text"),
+        (("--session", " "), "expected a name, not an empty text"),
+        (("--session", "../x"), "The name of a session has no slash: ../x."),
+    ):
+        said = quoth("call", '(echo "x")', *words, cwd=here)
+        assert (said.code, why in said.err) == (2, True), said
+
+
+def test_a_name_that_is_like_none_gets_no_wrong_guess(here: Path) -> None:
+    said = quoth("models", "test", "nope", cwd=here)
+    assert (said.code, "There is no model nope." in said.err) == (2, True)
+    assert "Did you mean" not in said.err
 
 
 def test_a_trail_nobody_touched_is_whole(here: Path) -> None:

@@ -463,7 +463,7 @@ MISTAKES = {
     "an argument of another type": (block("(echo :text 5)"), "3:1: echo: :text should be str, not 5."),
     "an argument of another type beside one not known yet": (
         block("(write-file :path 5 :content (str 6))"),
-        "3:1: write-file: :path should be path, not 5.",
+        '3:1: write-file: :path should be a path, a text such as "src/a.py", not 5.',
     ),
     "an unknown argument": (
         block('(echo :txt "a")'),

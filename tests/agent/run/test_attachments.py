@@ -103,6 +103,9 @@ def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
 
 def test_there_is_an_end_to_files(tmp_path: Path, cat: Path) -> None:
     with agent(tmp_path, "Never.") as it:
+        for wrong in (3, None, ("a.png",), ("a.png", "text"), (1, b"x")):
+            said = complaint(UsageError, lambda wrong=wrong: it.run("Look.", files=[wrong]))
+            assert said.startswith("files are paths, or names with bytes"), wrong
         said = complaint(UsageError, lambda: it.run("Look.", files=[cat] * (MOST_FILES + 1)))
     assert said == "A task takes at most 20 files, not 21."
 

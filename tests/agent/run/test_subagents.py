@@ -378,7 +378,7 @@ async def test_a_share_bounds_the_steps_and_calls(office: Office) -> None:
     assert [call.result.message for call in reply.calls] == [
         f"{THE_RUN_WAS_STOPPED} after 2 steps without an answer."
     ]
-    assert "This run has used its 1 calls" in office.rows()[1]["message"]
+    assert "This run has used its 1 call;" in office.rows()[1]["message"]
 
 
 async def test_a_share_can_only_be_smaller(office: Office) -> None:

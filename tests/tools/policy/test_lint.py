@@ -47,6 +47,31 @@ def test_rules_that_never_matter(tmp_path: Path, text: str, kinds: list[str]) ->
 @pytest.mark.parametrize(
     ("rule", "messages"),
     [
+        ("(deny (user 3))", ['(user 3) never matches: it is compared with a text, as in (user "3").']),
+        (
+            "(deny (client 1 2))",
+            ['(client 1 2) never matches: it is compared with a text, as in (client "1").'],
+        ),
+        ("(deny (depth 1))", ["(depth 1) matches no deeper calls; to match those too: (depth >= 1)."]),
+        (
+            '(deny (depth "1"))',
+            ['(depth "1") never matches: it is compared with a number, as in (depth (> 2)).'],
+        ),
+        (
+            '(deny (echo :text (not (len "x"))))',
+            ['(len "x") never matches: it is compared with a number, as in (len (> 2)).'],
+        ),
+        ('(deny (echo :text (len 3)) (user "ann") (depth > 1))', []),
+    ],
+)
+def test_values_of_another_kind_never_match(rule: str, messages: list[str]) -> None:
+    policy = RulesPolicy([parse_layer("given", rule.encode(), "p.hy")])
+    assert [finding.message for finding in check(policy, load_tools([]))] == messages
+
+
+@pytest.mark.parametrize(
+    ("rule", "messages"),
+    [
         ('(deny (probe :argv "git push"))', [":argv of probe is of type list of str; it is never a text."]),
         ('(deny (probe :text ["git" ...]))', [":text of probe is of type str; it is never a list."]),
         (
