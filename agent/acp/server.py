@@ -46,6 +46,7 @@ from acp.schema import (
 )
 
 from quoth.agent.acp.asking import AcpPerson
+from quoth.agent.acp.buffers import ClientBuffers
 from quoth.agent.acp.commands import COMMANDS, command_in, run_command, with_attached
 from quoth.agent.acp.loops import OnLoop
 from quoth.agent.acp.session import AcpSession

@@ -135,7 +135,7 @@ async def test_a_run_of_a_sub_agent_that_waits_names_the_request(tmp_path: Path)
 
 
 async def test_a_recalled_result_has_the_request_that_it_waits_for(tmp_path: Path) -> None:
-    model = scripted("(cognitive-loop :task \"Put it.\")", '(write-file :path "a" :content "b")', "Done.")
+    model = scripted('(cognitive-loop :task "Put it.")', '(write-file :path "a" :content "b")', "Done.")
     async with AsyncAgent(**grouped(workspace=tmp_path, model=model, session="s")) as agent:
         reply = await agent.run("Put it.")
         (request,) = agent.broker.requests()
