@@ -35,6 +35,9 @@ from quoth.agent.terminal.pages import explanation_lines, layer_contents, past_c
 from quoth.tools.errors import UsageError, no_such
 from quoth.tools.knowledge.skills import TRUST as TRUST_OF_SKILLS
 from quoth.tools.knowledge.skills import skills_to_trust
+from quoth.tools.mcp.config import OWN_NAME as SERVERS
+from quoth.tools.mcp.config import TRUST as TRUST_OF_SERVERS
+from quoth.tools.mcp.config import own_servers
 from quoth.tools.policy.files import Trust, digest_of, layers_to_check, own_policy, read_layer
 from quoth.tools.policy.lint import check as findings_of
 from quoth.tools.policy.lint import unconfined, unseen_paths
@@ -239,8 +242,8 @@ def _rule_json(match: Match) -> dict[str, Any]:
 
 
 def trust(options: TrustOptions) -> int:
-    """Show the workspace's own rules, settings, notes and skills, ask, and trust their present contents.
-    Remove the trust of files that are gone."""
+    """Show the workspace's own rules, settings, MCP servers, notes and skills, ask, and trust their present
+    contents. Remove the trust of files that are gone."""
     from quoth.agent.terminal.ask import confirmed
     from quoth.agent.terminal.input import require_person
 
@@ -249,7 +252,7 @@ def trust(options: TrustOptions) -> int:
     found, gone, faults = _to_trust(root)
     if not found and not gone:
         raise UsageError(
-            f"{root} has nothing to trust: no {POLICY}, settings, startup file, {NOTES} or skill."
+            f"{root} has nothing to trust: no {POLICY}, settings, startup file, {SERVERS}, {NOTES} or skill."
         )
     ends = [f"{root} no longer has {what}; its trust was removed." for what in gone]
     for fault in faults:
@@ -305,12 +308,14 @@ def _to_trust(root: Path) -> tuple[list[_Trustable], Gone, Sequence[str]]:
     from quoth.agent.config.loading import OWN_NAME, TRUST, own_config
 
     policy, settings, init = own_policy(root), own_config(root), own_init(root)
+    servers = own_servers(root)
     notes, nested, skills = notes_for_agents(root), nested_notes(root), skills_to_trust(root)
     found = [] if policy is None else [_rules(root, *policy)]
     told: dict[str, Any]
     for key, name, data, record, more in (
         ("config", OWN_NAME, settings, TRUST, ""),
         ("init", INIT_NAME, init, INIT_TRUST, ""),
+        ("servers", SERVERS, servers, TRUST_OF_SERVERS, ""),
         ("notes", NOTES, notes, TRUST_OF_NOTES, SHOWN),
     ):
         if data is not None:
@@ -332,6 +337,7 @@ def _to_trust(root: Path) -> tuple[list[_Trustable], Gone, Sequence[str]]:
         ("a policy", policy is None, Trust()),
         ("settings", settings is None, TRUST),
         ("a startup file", init is None, INIT_TRUST),
+        (SERVERS, servers is None, TRUST_OF_SERVERS),
         (NOTES, notes is None, TRUST_OF_NOTES),
         (f"a folder with {NOTES}", not nested, NESTED),
         ("a skill", not skills.known, TRUST_OF_SKILLS),

@@ -151,9 +151,11 @@ async def _log(running: Running, log: ServerLog) -> None:
 
 
 async def _end(running: Running) -> None:
-    """Close its stdin and give it a moment to end; then everything is killed."""
+    """Close its stdin, then send SIGTERM, each with a moment to end; what is left is killed later."""
     stdin = running.process.stdin
     assert stdin is not None
-    stdin.close()
-    with suppress(TimeoutError):
-        await asyncio.wait_for(running.process.wait(), GRACE)
+    for step, seconds in ((stdin.close, GRACE), (running.request_end, MOMENT)):
+        step()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(running.process.wait(), seconds)
+            return

@@ -5,8 +5,8 @@ every process that its program starts, in any session, remains its descendant an
 only the program's process group is killed.
 
 SIGTERM, or the end of PARENT, kills all at once; SIGUSR1, or ALONE other than ``0``, kills all once the
-program has ended. How the program ended is written to the file descriptor REPORT: ``exit CODE``, or ``errno
-NUMBER`` if it could not be started.
+program has ended. SIGUSR2 sends SIGTERM to the program and its group. How the program ended is written to the
+file descriptor REPORT: ``exit CODE``, or ``errno NUMBER`` if it could not be started.
 """
 
 import _signal as signals  # type: ignore[import-not-found]  # signal imports half of the library
@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-HEARD = {signals.SIGCHLD, signals.SIGTERM, signals.SIGUSR1}
+HEARD = {signals.SIGCHLD, signals.SIGTERM, signals.SIGUSR1, signals.SIGUSR2}
 
 
 def adopt(parent: int) -> None:
@@ -50,6 +50,9 @@ def main(report: int, parent: int, alone: bool, words: list[str]) -> None:
         if heard == signals.SIGTERM:
             break
         enough = enough or heard == signals.SIGUSR1
+        if heard == signals.SIGUSR2 and not ended:
+            with contextlib.suppress(OSError):  # it runs as another user
+                os.killpg(program, signals.SIGTERM)
         for pid, status in reaped():
             if pid == program:
                 os.write(report, b"exit %d" % os.waitstatus_to_exitcode(status))

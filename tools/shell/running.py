@@ -206,6 +206,11 @@ class Running:
             self._code = int(number or -signal.SIGKILL)  # without a number, the keeper was killed
         return self._code
 
+    def request_end(self) -> None:
+        """Send SIGTERM to the program and its group, for a program under a keeper."""
+        if self._report is not None:
+            self._tell(signal.SIGUSR2)
+
     def stop(self) -> None:
         """Kill everything; ``ended`` then returns soon."""
         self._let_go()

@@ -241,8 +241,8 @@ def test_what_cannot_be_trusted(here: Path) -> None:
     assert quoth("trust", "--yes", cwd=here) == Said(
         2,
         "",
-        f"quoth: {here} has nothing to trust: no .quoth/policy.hy, settings, startup file, AGENTS.md or "
-        "skill.\n",
+        f"quoth: {here} has nothing to trust: no .quoth/policy.hy, settings, startup file, .mcp.json, "
+        "AGENTS.md or skill.\n",
     )
     assert quoth("trust", "nope", cwd=here) == Said(2, "", f"quoth: The workspace nope {IS_NOT_A_FOLDER}.\n")
     files(here, {".quoth/policy.hy": "(deny"})

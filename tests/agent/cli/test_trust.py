@@ -9,11 +9,15 @@ import pytest
 from sentences import (
     IS_NOT_TRUSTED_SO,
     IS_TRUSTED_IN_ITS,
+    ITS_TRUST_WAS_REMOVED,
+    NO_LONGER_HAS,
     READ_IT_THEN_RUN,
     SAY_SO_WITH_YES,
     WAS_TRUSTED_AND_IS_GONE,
 )
 from words import Terminal, files, quoth
+
+from quoth.tools.mcp.config import load_servers
 
 NOTE = f"AGENTS.md {IS_NOT_TRUSTED_SO} models do not see it; {READ_IT_THEN_RUN}: quoth trust"
 SKILL = "---\nname: x\ndescription: Write notes.\n---\nWrite."
@@ -65,6 +69,23 @@ def test_trust_shows_what_it_would_trust_and_asks_first(here: Path) -> None:
             assert terminal.ended() == code
         untold = NOTE not in quoth("run", "Go.", "--model", "scripted:r.txt", cwd=here).err
         assert untold == (answer == "y")
+
+
+def test_the_mcp_servers_of_a_workspace_are_shown_and_trusted(here: Path) -> None:
+    files(here, {".mcp.json": '{"mcpServers": {"time": {"command": "uvx", "args": ["mcp-server-time"]}}}'})
+    said = quoth("trust", "--yes", cwd=here)
+    assert f".mcp.json {IS_TRUSTED_IN_ITS}, SHA-256 " in said.out
+    assert '  {"mcpServers": {"time": {"command": "uvx"' in said.out
+    assert set(load_servers(here).configs) == {"time"}
+    files(here, {".mcp.json": '{"mcpServers": {"time": {}}}'})
+    assert quoth("trust", "--yes", cwd=here).err == (
+        "quoth: .mcp.json: mcpServers.time needs either a command or a url.\n"
+    )
+    (here / ".mcp.json").unlink()
+    assert (
+        f"{here} {NO_LONGER_HAS} .mcp.json; {ITS_TRUST_WAS_REMOVED}.\n"
+        in quoth("trust", "--yes", cwd=here).out
+    )
 
 
 def test_without_a_person_nothing_is_trusted_or_forgotten_unasked(here: Path) -> None:

@@ -151,6 +151,16 @@ async def test_all_its_processes_end_with_the_connection(leaves: str, tmp_path: 
     assert all(map(is_gone, pids(tmp_path / "pids")))
 
 
+async def test_a_server_that_ignores_the_end_of_its_stdin_gets_sigterm(tmp_path: Path) -> None:
+    program = "trap 'echo asked >> pids; exit' TERM; echo ready >&2; while :; do sleep 0.1; done"
+    server = script(tmp_path, program, deadlines=Deadlines(connect=1))
+    with pytest.raises(McpError):
+        await server.tools()
+    await server.aclose()
+    assert server.log.read_text().startswith("ready\n")
+    assert (tmp_path / "pids").read_text() == "asked\n"
+
+
 OURS = """
 import asyncio, sys
 from pathlib import Path
