@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
-from quoth.agent.guard.formats import FORMATS, UNKNOWN_EFFECTS, AgentFormat, AgentTool
+from quoth.agent.guard.formats import ANY_COMMAND, FORMATS, UNKNOWN_EFFECTS, AgentFormat, AgentTool
+from quoth.tools.call.canonical import is_path
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.annotations import WorkspacePath
-from quoth.tools.registry.parameters import CAMEL, NAME, Param
+from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.schema_params import own_name, own_names
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.registry.tool import ServedTool
 from quoth.tools.registry.values import UNKNOWN
@@ -28,6 +30,7 @@ PATCHED = re.compile(
     r"^[ \t]*\*\*\*[ \t]+(?:Add File|Update File|Delete File|Move to):[ \t]*(.*?)[ \t\r]*$", re.MULTILINE
 )
 PATCH = re.compile(r"\*\*\*[ \t]+Begin Patch")
+COMMANDS = ("command", "cmd")
 EDITION = "guard 1"  # a part of each entry's version: an approval is for what the arguments meant
 
 
@@ -44,8 +47,8 @@ def served_by(agent: AgentFormat, tool: str) -> ServedTool | None:
 def name_of(agent: AgentFormat, tool: str) -> str:
     """The name of an agent's tool in rules. A server with the name of an agent is not taken for the agent."""
     if (served := served_by(agent, tool)) is None:
-        return f"{agent.name}--{argument_name(tool)}"
-    return f"{'mcp--' if served.server in FORMATS else ''}{served.server}--{_kebab(served.tool)}"
+        return f"{agent.name}--{own_name(tool) or 'x'}"
+    return f"{'mcp--' if served.server in FORMATS else ''}{served.server}--{own_name(served.tool) or 'x'}"
 
 
 def _server(name: str) -> str:
@@ -53,24 +56,30 @@ def _server(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "x"
 
 
-def row_of(agent: AgentFormat, tool: str) -> AgentTool:
-    """What is known of an agent's tool."""
-    return agent.tools.get(tool) or AgentTool(UNKNOWN_EFFECTS)
+def row_of(agent: AgentFormat, tool: str, given: Mapping[str, Any]) -> AgentTool:
+    """What is known of an agent's tool. Of a tool that is in no row, which may be newer than this table, the
+    names of its arguments tell which of them are paths and which is a command line."""
+    if tool in agent.tools:
+        return agent.tools[tool]
+    if served_by(agent, tool) is not None:
+        return AgentTool(UNKNOWN_EFFECTS)
+    texts = [wire for wire, value in given.items() if isinstance(value, str)]
+    paths = tuple(wire for wire in texts if is_path(own_name(wire), given[wire]))
+    command = next((wire for wire in texts if own_name(wire) in COMMANDS), "")
+    return AgentTool(ANY_COMMAND if command else UNKNOWN_EFFECTS, paths, command=command)
 
 
 def call_of(
     agent: AgentFormat, tool: str, given: Mapping[str, Any], cwd: str
 ) -> tuple[CognitiveTool, CallForm]:
     """The entry and the form of one call. Raises InvalidCallError for arguments that cannot be judged."""
-    row = row_of(agent, tool)
+    row = row_of(agent, tool, given)
     values = {name: value for name, value in given.items() if value is not None or name not in row.paths}
     if row.here and not any(name in values for name in row.paths):
         values[row.here] = cwd
     params, args = [], {}
-    for wire, value in values.items():
-        name, kind = argument_name(wire), cast("Any", Any)
-        if name in args:
-            raise InvalidCallError(f"{tool}: two arguments are named {name}.")
+    for name, wire in own_names(values).items():
+        kind, value = cast("Any", Any), values[wire]
         if wire in row.paths:
             kind, value = _paths(tool, wire, value, cwd)
         elif wire == row.patch:
@@ -167,9 +176,4 @@ def _path(tool: str, path: str, cwd: str) -> str:
 
 def argument_name(wire: str) -> str:
     """The name of an argument in rules: ``filePath`` and ``file_path`` are ``file-path``."""
-    name = _kebab(wire)
-    return name if NAME.match(name) else f"arg-{name}".rstrip("-")
-
-
-def _kebab(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", CAMEL.sub("-", name).lower()).strip("-") or "x"
+    return next(iter(own_names([wire])))

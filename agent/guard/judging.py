@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.guard.calls import call_of, name_of
+from quoth.agent.guard.calls import call_of, name_of, row_of
 from quoth.agent.guard.formats import AgentFormat, fields_of
 from quoth.agent.guard.verdicts import GuardPolicy
 from quoth.tools.call.call import Call, EditedCall, ToolResult, Verdict, ask, deny, new_call
@@ -137,7 +137,8 @@ class _Guarded:
     async def _judged(self, given: dict[str, Any]) -> tuple[ToolResult, GuardPolicy]:
         agent, root = self._agent, self._workspace.root
         rules = load_policy(root, self._options.policy, counted=True)
-        policy = GuardPolicy(rules, agent, self._tool, self._cwd, strict=self._options.strict)
+        row = row_of(agent, self._tool, given)
+        policy = GuardPolicy(rules, agent, row, self._cwd, strict=self._options.strict)
         tool, form = call_of(agent, self._tool, given, self._cwd)
         effects = effects_of(rules, tool.name) if tool.served is not None else ()
         tool = replace(tool, effects=effects) if effects else tool

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from quoth.agent.guard.calls import PATCH, argument_name, call_of, entries_with, row_of
-from quoth.agent.guard.formats import AgentFormat
+from quoth.agent.guard.calls import PATCH, argument_name, call_of, entries_with
+from quoth.agent.guard.formats import AgentFormat, AgentTool
 from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.canonical import checked, paths_of
 from quoth.tools.call.context import ToolContext
@@ -72,10 +72,9 @@ class GuardPolicy:
     decided. With ``strict`` a call that no rule names asks."""
 
     def __init__(
-        self, rules: RulesPolicy, agent: AgentFormat, tool: str, cwd: str, *, strict: bool = False
+        self, rules: RulesPolicy, agent: AgentFormat, row: AgentTool, cwd: str, *, strict: bool = False
     ) -> None:
-        self._rules, self._agent, self._cwd, self._strict = rules, agent, cwd, strict
-        self._row = row_of(agent, tool)
+        self._rules, self._agent, self._row, self._cwd, self._strict = rules, agent, row, cwd, strict
         self._opaque: list[str] = []
         self.named = False
 

@@ -143,6 +143,20 @@ def test_a_patch_without_a_file_is_denied(args: dict[str, Any], here: Path) -> N
     assert guarded("codex", "apply_patch", args, here).kind == "deny"
 
 
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_tool_that_is_in_no_row_is_judged_by_the_names_of_its_arguments(agent: str, here: Path) -> None:
+    assert "no rm" in guarded(agent, "exec_command", {"cmd": "rm x", "workdir": "."}, here).reason
+    assert "no rm" in guarded(agent, "BASH", {"command": "ls; rm x"}, here).reason
+    assert "keys" in guarded(agent, "peek", {"targetFile": "src/../.env"}, here).reason
+    assert guarded(agent, "exec_command", {"cmd": "ls"}, here).kind == ""
+
+
+def test_an_argument_cannot_take_the_place_of_the_files_of_a_patch(here: Path) -> None:
+    patch = "*** Begin Patch\n*** Delete File: .env\n*** End Patch"
+    for args in ({"command": patch, "paths": ["a"]}, {"paths": ["a"], "command": patch}):
+        assert guarded("codex", "apply_patch", args, here).kind == "deny"
+
+
 def test_a_tilde_that_may_be_a_name_is_denied(here: Path) -> None:
     files(here, {"~/a": ""})
     assert "write it in full" in guarded("claude-code", "Read", {"file_path": "~/a"}, here).reason
@@ -205,7 +219,10 @@ def test_a_long_text_is_judged_like_a_short_one(here: Path) -> None:
     text = "x = 1\n" * 300_000
     assert guarded("claude-code", "Write", {"file_path": "a.py", "content": text}, here).kind == ""
     assert guarded("claude-code", "Write", {"file_path": ".env", "content": text}, here).kind == "deny"
-    assert ran("claude-code", "ls " + "a " * 400_000 + "; rm x", here).kind == "deny"
+    assert ran("claude-code", "ls " + "a " * 40_000 + "; rm x", here).kind == "deny"
+    longer = "ls " + "a " * 600_000  # more than quoth reads
+    assert ran("claude-code", longer, here, may_allow=True).kind == "ask"
+    assert ran("codex", longer, here).kind == "deny"
 
 
 # What fails around it
