@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
@@ -180,6 +181,7 @@ NOT_KEPT = (
     f"its earlier content was not kept (files up to {MAX_FILE // 1_000_000} MB are kept, the latest"
     f" {KEPT_BYTES // 1_000_000} MB in all)"
 )
+UNSAVED_THEN = "this text was in an editor and not yet saved"
 CHANGING = frozenset({"writes", "runs", "deletes"})
 FORM_CHARS = 100
 NAMED = 10  # maximum number of files in the message of an event; its data lists all
@@ -320,6 +322,8 @@ class Undo:
         then = None if row.before is None else self.versions.content(row.before)
         if row.before is not None and then is None:
             return Left(path, NOT_KEPT)
+        if row.unsaved:
+            note = f"{note}; {UNSAVED_THEN}" if note else UNSAVED_THEN
         return PutBack(path, file.data, then, row, note)
 
     def _changed_since(self, path: str, file: _CurrentFile, row: Written, first: Written) -> Left:
@@ -396,7 +400,7 @@ class Undo:
                         if one.then is None:
                             self.workspace.remove(path, one.now or b"")
                         else:
-                            mode = one.back.mode or None
+                            mode = stat.S_IMODE(one.back.mode) or None
                             self.workspace.write(
                                 path, one.then, before=one.now or b"", say=said.append, mode=mode
                             )

@@ -37,7 +37,8 @@ def held_bytes(data: bytes) -> Held:
 class FileWrite(NamedTuple):
     """One file that is about to change. ``path`` is its canonical spelling below ``root``. ``before`` is None
     for a new file; ``after`` is the digest of the new content, None if the file is removed; ``mode`` is the
-    mode of the old file, and ``folders`` counts the parent folders that were created for it."""
+    mode of the old file, and ``folders`` counts the parent folders that were created for it. ``unsaved`` is
+    whether ``before`` was in an editor, and not on the disk."""
 
     root: Path
     path: str
@@ -45,6 +46,7 @@ class FileWrite(NamedTuple):
     after: bytes | None
     mode: int = 0
     folders: int = 0
+    unsaved: bool = False
 
 
 Keeper = Callable[[FileWrite], str]  # stores it on disk at once; returns a sentence if it cannot be undone

@@ -312,8 +312,9 @@ class Workspace:
                         raise ToolError(_changed(name))
                     if buffer is not None and not (buffer.saved or in_editor):
                         raise ToolError(_unsaved(name))
-                    after = hashlib.sha256(data).digest()
-                    _keep(FileWrite(self.root, self.spelling(real), there, after, old, len(made)), say)
+                    after, place = hashlib.sha256(data).digest(), self.spelling(real)
+                    unsaved = buffer is not None and not buffer.saved
+                    _keep(FileWrite(self.root, place, there, after, old, len(made), unsaved), say)
                     return True
 
                 alone = mode is None if found is None else found.st_nlink == 1  # it changes no other name

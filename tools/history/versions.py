@@ -20,6 +20,7 @@ from quoth.tools.history.receipts import key_in
 from quoth.tools.storage.database import Statement, Store
 
 KEPT_BYTES = 200_000_000  # compressed, of one store
+UNSAVED: Final = 1 << 30  # a bit in the column ``mode``, above those of modes: FileWrite.unsaved
 LEVEL: Final = 1  # of zlib: a call waits for it
 COLUMNS: Final = "seq, event, key, tool, path, before, after, mode, folders, act, back"
 
@@ -40,6 +41,11 @@ class Written(NamedTuple):
     folders: int
     act: str
     back: int
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether the content ``before`` was in an editor, and not on the disk."""
+        return bool(self.mode & UNSAVED)
 
 
 class StoreVersions:
@@ -86,12 +92,13 @@ class StoreVersions:
         ):
             packed = zlib.compress(old.data, LEVEL)
         row = (session, key, tool, user, time.time(), write.path)
+        mode = write.mode | UNSAVED if write.unsaved else write.mode
         with store.transaction() as run:
             ((seq,),) = run(
                 "INSERT INTO writes (session, event, key, tool, user, at, path, before, after, mode, folders,"
                 " act, back) SELECT ?, coalesce(max(seq), 0), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM events"
                 " WHERE session = ? RETURNING seq",
-                (*row, digest, after, write.mode, write.folders, act, back, session),
+                (*row, digest, after, mode, write.folders, act, back, session),
             )
             if packed and old is not None:
                 run(

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from editing import Editing
 from examples import many
 from processes import in_a_process
 from sentences import LIST_FILES_SHOWS_WHAT_IS
@@ -100,6 +101,29 @@ def test_a_session_is_put_back_and_written_again(tmp_path: Path) -> None:
             "Redid changes (r1)",
             "Undid changes (u2)",
         ]
+
+
+def test_what_was_unsaved_in_an_editor_is_put_back_with_a_word_about_it(tmp_path: Path) -> None:
+    with at_work(files(tmp_path, {**ONE, "b.txt": "saved\n"})) as one:
+        editor = one._agent.workspace.buffers = Editing(a_txt="one\nunsaved\n")
+        editor.formats = lambda text: text.replace("2", "two")
+        assert one.call('(edit-file :path "a.txt" :old "one" :new "2")').ok
+        write(one, "b.txt", "other\n")
+        assert (tmp_path / "a.txt").read_text() == "two\nunsaved\n"
+        editor.texts["b.txt"] = "typed later\n"
+        assert left(way_of(one).plan()) == {"b.txt": "it was changed since by another program"}
+        one._agent.workspace.buffers = None  # the editor has gone
+        plan, done = undone(one)
+        heads = [line for line in plan_lines(plan, color=False) if ".txt" in line]
+        unsaved = [
+            " a.txt" in line
+            for line in heads
+            if line.endswith("(this text was in an editor and not yet saved)")
+        ]
+        assert (len(heads), unsaved, done.failed) == (2, [True], ())
+        assert [(tmp_path / name).read_text() for name in ("a.txt", "b.txt")] == ["one\nunsaved\n", "saved\n"]
+        redone(one)
+        assert (tmp_path / "a.txt").read_text() == "two\nunsaved\n"
 
 
 def test_the_way_back_can_be_gone_in_steps(tmp_path: Path) -> None:
