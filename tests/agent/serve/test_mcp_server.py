@@ -11,7 +11,7 @@ import mcp_types as types
 import pytest
 from mcp.client.client import Client
 from mcp.shared.exceptions import MCPError
-from mcp_client import ERAS, YES, Person, client, says, text_of
+from mcp_client import ERAS, YES, Person, client, process, says, text_of
 from words import files, quoth, tool
 
 from quoth.agent.serve.mcp_server import PAGE
@@ -291,3 +291,32 @@ async def test_a_plan_that_the_rules_keep_unread_is_no_prompt(shop: Path, tmp_pa
     async with client(shop, policy=rules) as at:
         with pytest.raises(MCPError):
             await at.get_prompt("look.org")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_the_command_serves_on_stdio_and_goes_on_after_a_restart(shop: Path, mode: str) -> None:
+    words, argv = ("--expose", "*"), {"argv": ["touch", "made"]}
+    async with process(shop, *words, mode=mode) as at:
+        assert text_of(await at.call_tool("read-file", {"path": "a.txt"})) == "one\n"
+        assert (await at.call_tool("shell", argv)).is_error
+    [id] = waiting(shop)
+    assert quoth("approve", id, cwd=shop).code == 0
+    assert not (shop / "made").exists()
+    async with process(shop, *words, mode=mode) as at:
+        assert not (await at.call_tool("shell", argv)).is_error
+        assert (shop / "made").exists()
+        assert (await at.call_tool("shell", argv)).is_error  # the yes was for one call
+
+
+async def test_with_the_right_the_person_at_the_client_decides(shop: Path) -> None:
+    person = Person(YES)
+    async with process(shop, "--expose", "shell", "--may-decide", person=person, name="zed") as at:
+        assert [one.name for one in (await at.list_tools()).tools] == ["shell"]
+        assert not (await at.call_tool("shell", {"argv": ["true"]})).is_error
+    assert "(mcp zed)" in person.asked[0]
+
+
+def test_a_person_at_a_terminal_reads_what_to_do(shop: Path) -> None:
+    said = quoth("mcp", "serve", "--remote", "redis://localhost", cwd=shop)
+    assert said.code == 2
+    assert "remote" in said.err
