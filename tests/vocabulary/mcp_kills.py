@@ -112,7 +112,7 @@ class Story:
     def find_session(self) -> None:
         if not self.session:
             found = json.loads(self.said("sessions", "--json").out)
-            self.session = found[-1]["session"] if found else ""
+            self.session = found[-1]["id"] if found else ""
 
     def play(self) -> str:
         """What is wrong in the end; empty for nothing."""

@@ -173,11 +173,12 @@ class AnswerForm:
         return (*named, DECLINE) if len({*map(str.casefold, named), DECLINE}) == len(named) + 1 else ()
 
     def answer(self, said: str) -> str:
-        """A person's words as JSON: ``{"action": "accept", "content": {…}}``. Raises UsageError."""
+        """A person's words as ``decline`` or JSON, ``{"accept": {…}}``, which are answers themselves. Raises
+        UsageError."""
         text = said.strip()
         word = text.casefold()
         if word == DECLINE or (self.choices and text == str(len(self.choices))):
-            return json.dumps({"action": DECLINE})
+            return DECLINE
         given = {} if word in (DEFAULTS, *((ACCEPT, "1") if not self.fields else ())) else self._given(text)
         content = {}
         for field in self.fields:
@@ -187,7 +188,7 @@ class AnswerForm:
                 content[field.name] = field.default
             elif field.required:
                 raise UsageError(f"{field.name} is missing: {field.row}")
-        return json.dumps({"action": ACCEPT, "content": content}, ensure_ascii=False)
+        return json.dumps({ACCEPT: content}, ensure_ascii=False)
 
     def _given(self, text: str) -> dict[str, Any]:
         named = {field.name: field for field in self.fields}
@@ -196,6 +197,8 @@ class AnswerForm:
                 data = json.loads(text)
             except ValueError as error:
                 raise UsageError(f"The answer is not a JSON object: {error}.") from None
+            if data.keys() == {ACCEPT} and isinstance(data[ACCEPT], dict):  # no field's value is an object
+                data = data[ACCEPT]
             if unknown := [name for name in data if name not in named]:
                 raise UsageError(no_such("field", unknown[0], named, "The fields are"))
             return {name: named[name].check(value) for name, value in data.items() if value is not None}

@@ -199,8 +199,7 @@ class _Asker:
         said = await self.ctx.permission.ask(question_of(self.server, params, self.rounds))
         if params.get("mode") == "url":
             return _elicited(ACCEPT if said == DONE else DECLINE)
-        answer = json.loads(said)
-        return _elicited(answer["action"], answer.get("content"))
+        return _elicited(DECLINE) if said == DECLINE else _elicited(ACCEPT, json.loads(said)[ACCEPT])
 
     async def _sampled(self, params: Wire, key: str) -> Any:
         """A model's answer, by a call of ``think`` through the door."""

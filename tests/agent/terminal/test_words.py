@@ -107,7 +107,7 @@ def test_each_row_of_a_question_that_waits_has_its_place_in_the_list(store: Stor
 def test_a_form_of_a_server_is_asked_under_its_own_heading(capsys: pytest.CaptureFixture[str]) -> None:
     form = {"type": "object", "properties": {"size": {"enum": ["small", "large"]}}}
     decision = said(Types("?", "2"), "Which?", ("small", "large", "decline"), True, form)
-    assert decision == Decision("answer", "ann", answer='{"action": "accept", "content": {"size": "large"}}')
+    assert decision == Decision("answer", "ann", answer='{"accept": {"size": "large"}}')
     told = capsys.readouterr().err
     assert f"\n{FORM_ASKS}\n" in told
     assert "The server reads your answer exactly as you write it." in told
