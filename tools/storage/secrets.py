@@ -12,6 +12,7 @@ from typing import Any
 
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
+from quoth.tools.storage.paths import private_folder
 
 SERVICE = "quoth"  # the service in the keyring
 LONGEST = 1_000_000  # maximum bytes of the file
@@ -101,7 +102,7 @@ def _keyring() -> Any:
 
 def _write(path: Path, kept: Mapping[str, str]) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_folder(path.parent)
         replace_file(path, [f"{name}={secret}\n".encode() for name, secret in kept.items()], 0o600)
     except OSError as error:
         raise UsageError(f"The keys cannot be written to {path}: {error.strerror}.") from None
