@@ -153,20 +153,20 @@ def patched_paths(tool: str, patch: Any, cwd: str) -> list[str]:
     found = PATCHED.findall(patch) if isinstance(patch, str) else []
     if not found:
         raise InvalidCallError(f"{tool}: the patch names no file.")
-    return [_path(tool, one, cwd) for one in dict.fromkeys(found)]
+    return [absolute_path(tool, one, cwd) for one in dict.fromkeys(found)]
 
 
 def _paths(tool: str, wire: str, value: Any, cwd: str) -> tuple[Any, Any]:
     if isinstance(value, str):
-        return WorkspacePath, _path(tool, value, cwd)
+        return WorkspacePath, absolute_path(tool, value, cwd)
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
-        return list[WorkspacePath], [_path(tool, one, cwd) for one in value]
+        return list[WorkspacePath], [absolute_path(tool, one, cwd) for one in value]
     raise InvalidCallError(f'{tool}: "{wire}" is not a path.')
 
 
-def _path(tool: str, path: str, cwd: str) -> str:
+def absolute_path(tool: str, path: str, cwd: str) -> str:
     """The path from the root of the system. ``~`` is the home folder for some tools and a name for others; it
-    is the home here, so a folder of such a name is refused."""
+    is the home here, so a folder of such a name is refused. Raises InvalidCallError."""
     if path.startswith("~"):
         if os.path.lexists(os.path.join(cwd, path.split("/")[0])):  # noqa: PTH118  any text
             raise InvalidCallError(f"{tool}: {path} may be in the home folder or in {cwd}; write it in full.")

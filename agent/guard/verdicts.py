@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from quoth.agent.guard.calls import PATCH, argument_name, call_of, entries_with
+from quoth.agent.guard.calls import PATCH, absolute_path, argument_name, call_of, entries_with
 from quoth.agent.guard.formats import AgentFormat, AgentTool
 from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.canonical import checked, paths_of
@@ -143,8 +143,12 @@ class GuardPolicy:
             online = self._of_entry(SHELL, {**args, "network": True}, call, context)
             yield from (one for one in online if one is not None and one.kind != "allow")
             return
-        yield from self._of_entry(SHIPPED[name], args, call, context)
-        path = args["path"]
+        try:
+            path = args["path"] if args["path"] is UNKNOWN else absolute_path(name, args["path"], self._cwd)
+        except InvalidCallError as error:
+            yield deny(str(error))
+            return
+        yield from self._of_entry(SHIPPED[name], {**args, "path": path}, call, context)
         for entry in entries_with(self._agent, SHIPPED[name].effects[0], path, self._cwd):
             yield from self._of_entry(entry.tool, entry.args, call, context)
 
@@ -204,4 +208,8 @@ class GuardPolicy:
 
     def _hooks_in(self, real: Any, context: ToolContext) -> str:
         """The file of the agent's settings that this is; empty for another file."""
-        return next((one for one in self._agent.settings if context.workspace.locate(one) == real), "")
+        for one in self._agent.settings:  # of the project, or of the folder that the agent works in
+            for place in (one, one if one.startswith("~") else f"{self._cwd}/{one}"):
+                if context.workspace.locate(place) == real:
+                    return one
+        return ""

@@ -84,6 +84,15 @@ def test_a_command_line_hides_no_command_and_no_file(line: str, here: Path) -> N
     assert ran("codex", line, here).kind == "deny"
 
 
+def test_the_files_of_a_line_are_those_of_the_folder_of_the_call(here: Path, state: Path) -> None:
+    files(
+        state / "config", {"policy.hy": '(deny (read-file :path ".env")) (deny (write-file :path "src/a"))'}
+    )
+    assert ran("codex", "cat < ../.env", here / "src").kind == "deny"
+    assert ran("codex", "echo > a", here / "src").kind == "deny"
+    assert ran("codex", "cat < .env; echo > src/a", here / "src").kind == ""
+
+
 @pytest.mark.parametrize("line", UNKNOWN_LINES)
 def test_what_cannot_be_known_is_not_let_through(line: str, here: Path) -> None:
     assert ran("claude-code", line, here, may_allow=True).kind in ("ask", "deny")
@@ -170,9 +179,10 @@ def test_an_agent_changes_neither_rules_nor_records_nor_its_own_hooks(
         assert "belongs to quoth" in guarded(agent, *writing(agent, path), here).reason
         assert "belongs to quoth" in ran(agent, f"echo > {path}", here).reason
     for path in FORMATS[agent].settings:
-        if not path.startswith("~"):
-            said = guarded(agent, *writing(agent, path), here)
-            assert (said.kind, "hooks" in said.reason) == ("deny" if agent == "codex" else "ask", True)
+        for folder in () if path.startswith("~") else (here, here / "src"):
+            for name in (path, f"{here}/{path}"):
+                said = guarded(agent, *writing(agent, name), folder)
+                assert (said.kind, "hooks" in said.reason) == ("deny" if agent == "codex" else "ask", True)
 
 
 # Inputs that cannot be read
