@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from importlib.util import find_spec
 from pathlib import Path
@@ -51,6 +53,7 @@ from quoth.tools.mcp.pins import (
     read_pins,
     write_pins,
 )
+from quoth.tools.mcp.server_log import log_path
 from quoth.tools.mcp.servers import fields_of, pins_of
 from quoth.tools.policy.files import at_home, load_policy
 from quoth.tools.text import number_of
@@ -222,13 +225,16 @@ def show(options: ListOptions) -> int:
         return DONE
     for row in rows:
         print_line(f"{row['name']}  {row['state']}  {visible(row['target'])}  ({row['source']})")
+        if row["log"] and Path(row["log"]).exists():
+            print_line(f"  log: {row['log']}")
     if not rows:
         print_line("You have no MCP servers. To add one: quoth mcp add NAME COMMAND…")
     return DONE
 
 
 def _row(config: ServerConfig, options: Options) -> dict[str, Any]:
-    row = {"name": config.name, "target": config.target, "source": config.source}
+    log = "" if config.url else str(log_path(config.name))
+    row = {"name": config.name, "target": config.shown, "source": config.source, "log": log}
     try:
         pins = read_pins(pins_of(config, options.folder))
     except UsageError as error:
@@ -323,7 +329,7 @@ def _shown(
 ) -> Iterator[str]:
     """What a person reads before the question. Tools that are trusted in this form are only counted."""
     yield f"The MCP server {config.name} ({config.source})"
-    yield f"  {'URL' if config.url else 'command'}: {visible(config.target)}"
+    yield f"  {'URL' if config.url else 'command'}: {visible(config.shown)}"
     if before is not None and before.address != config.target:
         yield f"  before: {visible(before.address)}"
     if listed.said:
@@ -424,6 +430,8 @@ def login(options: LoginOptions) -> int:
     require_person()
     config = _configured(options).find(options.name)
     _require_sdk()
+    import webbrowser
+
     from quoth.tools.mcp.login import Client
     from quoth.tools.mcp.login import login as log_in
 
@@ -437,6 +445,8 @@ def login(options: LoginOptions) -> int:
 
     async def ask(address: str) -> None:
         complain(f"To log in to {config.name}, open this address: {visible(address)}")
+        if has_screen():
+            await asyncio.to_thread(webbrowser.open, address)
 
     place = asyncio.run(log_in(config, options.folder, ask, client, withheld=opening.withheld))
     if options.json:
@@ -448,6 +458,11 @@ def login(options: LoginOptions) -> int:
             else f"{config.name} needs no login."
         )
     return DONE
+
+
+def has_screen(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether a browser can open a window: one for terminals would take this terminal."""
+    return sys.platform == "darwin" or bool({"DISPLAY", "WAYLAND_DISPLAY"} & environ.keys())
 
 
 # Connecting

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from quoth.tools.call.redaction import redact, redact_url
 from quoth.tools.errors import UsageError, did_you_mean, no_such
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.files import Trust, at_home, read_bytes, trusted_bytes
@@ -65,6 +66,11 @@ class ServerConfig:
     def target(self) -> str:
         """The command line or the URL as written, for lists and pins."""
         return self.url or json.dumps([self.command, *self.args], ensure_ascii=False)
+
+    @property
+    def shown(self) -> str:
+        """The target for people and lists, without texts that look like secrets."""
+        return redact_url(self.url) if self.url else redact(self.target)
 
 
 class Servers(NamedTuple):

@@ -21,8 +21,8 @@ from quoth.tools.mcp.config import (
     parse,
     read_servers,
     remove_server,
-    user_file,
 )
+from quoth.tools.storage.paths import user_servers
 
 TIME = {"command": "uvx", "args": ["mcp-server-time"]}
 
@@ -49,6 +49,13 @@ def test_files_of_other_programs_are_read() -> None:
     assert found.notes == ("f.json: time: quoth ignores autoApprove.",)
     assert found.find("git_hub").target == "https://example.org/mcp"
     assert "Bearer" not in repr(found.configs)
+
+
+def test_what_looks_like_a_secret_is_not_shown() -> None:
+    key = "sk-abcdefghijklmnopqrstuv"
+    assert key not in ServerConfig("a", url=f"https://x.org/mcp?key={key}").shown
+    assert key not in ServerConfig("a", "x", ("--api-key", key)).shown
+    assert ServerConfig("a", "uvx", ("time", "--tz=UTC")).shown == '["uvx", "time", "--tz=UTC"]'
 
 
 MISTAKES: dict[str, tuple[bytes, str]] = {
@@ -151,7 +158,7 @@ def test_the_file_of_the_command_line_counts_first_and_the_workspace_last(tmp_pa
         "c": "own",
     }
     assert len(found.notes) == 2
-    assert found.notes[1] == f"{OWN_NAME}: the server b is not used; that of {user_file()} counts."
+    assert found.notes[1] == f"{OWN_NAME}: the server b is not used; that of {user_servers()} counts."
 
 
 def test_servers_are_added_and_removed(tmp_path: Path) -> None:
