@@ -472,10 +472,13 @@ class Connection:
         return answered
 
     async def _failed(self, error: Any) -> Exception:
-        from mcp_types import CONNECTION_CLOSED
+        from mcp_types import CONNECTION_CLOSED, PARSE_ERROR
 
-        name = self.config.name
-        if self._stop.is_set() or error.code == CONNECTION_CLOSED:
+        from quoth.tools.mcp.messages import NOT_SENT, UNANSWERED
+
+        name, said = self.config.name, _quoted(error)
+        lost = error.code == CONNECTION_CLOSED  # servers use this code, too
+        if self._stop.is_set() or (lost and said == "Connection closed"):
             if self._owner is not None and self.config.url:
                 await asyncio.wait({self._owner}, timeout=MOMENT)  # it knows why
             if isinstance(self._failure, UsageError | McpError):
@@ -483,8 +486,10 @@ class Connection:
             failed = "" if self._failure is None else f"failed: {_quoted(self._failure)}"
             reason = self._reason or failed or "closed the connection"
             return McpError(f"The MCP server {name} {reason} before it answered. {self._where()}", sent=True)
+        if error.code in (NOT_SENT, UNANSWERED, PARSE_ERROR) or (lost and said.startswith("SSE stream")):
+            return McpError(f"The MCP server {name} gave no answer: {said}.", sent=error.code != NOT_SENT)
         self._failures = 0
-        return McpError(f"The MCP server {name} answered with an error: {_quoted(error)}")
+        return McpError(f"The MCP server {name} answered with an error: {said}")
 
     def _unconnected(self, error: Exception | None) -> Exception:
         """Why a server could not be connected to."""

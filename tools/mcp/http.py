@@ -13,7 +13,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from quoth.tools.mcp.config import ServerConfig
-from quoth.tools.mcp.messages import MAX_MESSAGE, Completed
+from quoth.tools.mcp.messages import MAX_MESSAGE, NOT_SENT, UNANSWERED, Completed
 
 SILENCE = 300.0  # seconds between two pieces of a stream; calls have deadlines of their own
 CONNECT = 30.0  # seconds
@@ -58,11 +58,13 @@ class _Bounded(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         try:
             response = await self._inner.send(request, stream=True, auth=None, follow_redirects=False)
+        except httpx2.ConnectError:
+            return _failed(request, NOT_SENT, "the server cannot be reached")
         except httpx2.TransportError as error:
-            return _failed(request, f"the server cannot be reached ({type(error).__name__})")
+            return _failed(request, UNANSWERED, f"the request broke off ({type(error).__name__})")
         if response.headers.get("content-encoding", "identity") != "identity":
             await response.aclose()
-            return _failed(request, "the reply is compressed, which was not requested")
+            return _failed(request, UNANSWERED, "the reply is compressed, which was not requested")
         events = response.headers.get("content-type", "").startswith("text/event-stream")
         body = _Stream(response, None if events else MAX_MESSAGE)  # the SDK bounds each event
         return httpx2.Response(
@@ -94,8 +96,8 @@ class _Stream(httpx2.AsyncByteStream):
         await self._response.aclose()
 
 
-def _failed(request: httpx2.Request, why: str) -> httpx2.Response:
-    error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": why}}
+def _failed(request: httpx2.Request, code: int, why: str) -> httpx2.Response:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": why}}
     return httpx2.Response(
         502, headers={"content-type": "application/json"}, content=json.dumps(error), request=request
     )

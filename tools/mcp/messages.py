@@ -8,6 +8,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCResponse
 
 MAX_MESSAGE = 16_000_000  # bytes of one message
+NOT_SENT, UNANSWERED = -32098, -32099  # codes of errors that our side of a connection answers a request with
 
 
 def completed(item: SessionMessage | Exception) -> SessionMessage | Exception:
