@@ -131,8 +131,7 @@ def tool_from_schema(
 
     ``body(arguments, call, ctx)`` receives the arguments of the call by their names in ``input_schema``,
     after a check by the whole schema. An omitted argument stays omitted: a default in the schema is shown,
-    and not sent. The value of the body is checked by ``output_schema``. A schema may be a
-    function, which is called at first use. ``options`` are fields of CognitiveTool, such as ``timeout`` and
+    and not sent. The value of the body is checked by ``output_schema``. A schema may be a function, which is called at first use. ``options`` are fields of CognitiveTool, such as ``timeout`` and
     ``source``. Raises DefinitionError for a schema out of bounds, and
     for two parameters with one name."""
     try:

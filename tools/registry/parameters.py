@@ -29,6 +29,7 @@ from quoth.tools.registry.param_types import (
 )
 from quoth.tools.registry.values import plain
 from quoth.tools.safe_regex import compiled
+from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
     from quoth.tools.registry.python_types import PythonType
@@ -167,7 +168,7 @@ class Param:
 
 def is_wire(name: object) -> bool:
     """Whether a name of another system can be kept: a text of one line, without invisible characters."""
-    return isinstance(name, str) and 0 < len(name) <= MAX_WIRE and name.isprintable() and name == name.strip()
+    return isinstance(name, str) and 0 < len(name) <= MAX_WIRE and name == visible(name.strip())
 
 
 def as_word(value: Any) -> str:

@@ -25,9 +25,12 @@ from quoth.tools.registry.json_type import (
     values,
 )
 from quoth.tools.safe_regex import compiled
+from quoth.tools.text import short
+from quoth.tools.visible import visible
 
-MAX_SHOWN: Final = 5000  # schemas in one plain schema, where each use of a reference is a copy
-MAX_REFERENCES: Final = 50  # followed in one another
+MAX_SHOWN: Final = 2000  # schemas in one plain schema, where each use of a reference is a copy
+MAX_DEPTH: Final = 50  # of schemas in one another; also of references, each to the next
+MAX_CHARS: Final = 1000  # of a description or default that is shown
 Schema = dict[str, Any]
 
 
@@ -40,7 +43,7 @@ class Applied(NamedTuple):
 
 def plain_schema(node: Any, root: Mapping[str, Any]) -> Schema:
     """The schema ``node``, whose references are to parts of ``root``."""
-    return _Plain(root).of(node)
+    return _Plain(root).all_of([Applied(node)])
 
 
 @lru_cache(1000)
@@ -54,6 +57,15 @@ def plain_type(schema: Schema) -> type[JsonType]:
         return _type(json.dumps(schema))
     except DefinitionError:
         return _type("{}")
+
+
+def root_names(root: Mapping[str, Any]) -> list[str]:
+    """The names of the properties of the root of a schema."""
+    properties, required = root.get("properties", {}), root.get("required", ())
+    if not root.keys().isdisjoint(_APPLYING) or type(properties) is not dict or type(required) is not list:
+        return [*RootProperties(root).names]
+    more = [name for name in required if isinstance(name, str) and name not in properties]
+    return [*properties, *sorted(set(more))] if more else [*properties]
 
 
 class RootProperties:
@@ -74,8 +86,8 @@ class RootProperties:
             self._note_branches(part)
         self.names = (*self._sure, *self._perhaps, *sorted(self.required - {*self._sure, *self._perhaps}))
 
-    def _note_branches(self, part: Applied) -> None:
-        if part.node.keys().isdisjoint(_APPLYING):
+    def _note_branches(self, part: Applied, depth: int = 0) -> None:
+        if depth == MAX_DEPTH or part.node.keys().isdisjoint(_APPLYING):
             return
         branches = [one for word in ("anyOf", "oneOf") for one in _list(part.node.get(word))]
         branches += [part.node[word] for word in ("if", "then", "else") if word in part.node]
@@ -85,8 +97,8 @@ class RootProperties:
             for inner in self._plain.parts(branch, part.within):
                 for name, node in _mapping(inner.node.get("properties")).items():
                     found.setdefault(name, []).append(Applied(node, inner.within))
-                self._note_branches(inner)
-            for name in found.keys() - self._sure.keys():
+                self._note_branches(inner, depth + 1)
+            for name in (one for one in found if one not in self._sure):
                 self._perhaps.setdefault(name, []).append(found[name])
 
     def plain(self) -> dict[str, Schema]:
@@ -106,12 +118,16 @@ class _Plain:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._left = MAX_SHOWN
+        self._depth = 0
 
     def of(self, node: Any, within: tuple[str, ...] = ()) -> Schema:
         """The plain schema of a node."""
-        parts = self.parts(node, within)
-        made = self._checks(parts)
-        return {**(made if self._left >= 0 else {}), **_annotations(parts)}
+        return self.all_of([Applied(node, within)])
+
+    def all_of(self, nodes: Sequence[Applied]) -> Schema:
+        """The plain schema of a value to which all these apply."""
+        parts = [part for node, within in nodes for part in self.parts(node, within)]
+        return {**self._checked(parts), **_annotations(parts)}
 
     def parts(self, node: Any, within: tuple[str, ...] = ()) -> list[Applied]:
         """The schemas that all apply to a value: the node, the target of its reference, and its ``allOf``."""
@@ -120,10 +136,12 @@ class _Plain:
             return []
         found = [Applied(node, within)]
         ref = node.get("$ref")
-        if isinstance(ref, str) and ref not in within and len(within) < MAX_REFERENCES:
+        if isinstance(ref, str) and ref not in within and len(within) < MAX_DEPTH:
             found += self.parts(self._target(ref), (*within, ref))
-        for one in _list(node.get("allOf")):
+        self._depth += 1
+        for one in _list(node.get("allOf")) if self._depth < MAX_DEPTH else ():
             found += self.parts(one, within)
+        self._depth -= 1
         return found
 
     def _target(self, ref: str) -> Any:
@@ -139,8 +157,16 @@ class _Plain:
                 found = found.get(part) if isinstance(found, Mapping) else None
         return found
 
+    def _checked(self, parts: Sequence[Applied]) -> Schema:
+        """The keywords for a value to which all parts apply; none beyond the bounds."""
+        if self._left < 0 or self._depth >= MAX_DEPTH:
+            return {}
+        self._depth += 1
+        made = self._checks(parts)
+        self._depth -= 1
+        return made
+
     def _checks(self, parts: Sequence[Applied]) -> Schema:
-        """The keywords for a value to which all parts apply."""
         nullable = any(part.node.get("nullable") is True for part in parts)  # OpenAPI's
         if (constants := _constants(parts)) is not None:
             return _enum([*constants, *([None] if nullable and None not in constants else [])])
@@ -151,6 +177,7 @@ class _Plain:
                         key: value for key, value in part.node.items() if key not in (word, "$ref", "allOf")
                     }
                     rest = [*parts[:place], Applied(others, part.within), *parts[place + 1 :]]
+                    rest = [one for one in rest if one.node.keys() - {"$ref", "allOf"}]
                     made = [self._branch(rest, one, part.within) for one in branches]
                     return any_of([*made, *([{"type": "null"}] if nullable else [])])
         kinds = _kinds(parts)
@@ -163,7 +190,7 @@ class _Plain:
         own = self.parts(branch, within)
         found = _annotations(own)
         return {
-            **self._checks([*rest, *own]),
+            **self._checked([*rest, *own]),
             **{key: found[key] for key in ("description",) if key in found},
         }
 
@@ -179,7 +206,9 @@ class _Plain:
                 made[word] = bound
         for word in ("format", "contentEncoding") if kind == "string" else ():
             told = next((part.node[word] for part in parts if word in part.node), None)
-            if isinstance(told, str) and told not in PATHS:  # a path there is not one of the workspace
+            if (
+                isinstance(told, str) and _is_clear(told) and told not in PATHS
+            ):  # a path there is not one of the workspace
                 made[word] = told
         return made
 
@@ -189,6 +218,8 @@ class _Plain:
             for name, node in _mapping(part.node.get("properties")).items():
                 known.setdefault(name, []).append(Applied(node, part.within))
         required = {str(name): 0 for part in parts for name in _list(part.node.get("required"))}
+        if not all(map(_is_clear, (*known, *required))):
+            return {}
         properties = {name: self.all_of(nodes) for name, nodes in known.items()}
         properties |= {name: {} for name in required if name not in properties}
         closing = [part for part in parts if part.node.keys() & {"additionalProperties", "patternProperties"}]
@@ -218,10 +249,11 @@ class _Plain:
         made = {"prefixItems": [self.of(one, within) for one in prefix]}
         return {**made, "items": False if rest is False else self.of(rest, within)}
 
-    def all_of(self, nodes: Sequence[Applied]) -> Schema:
-        """The plain schema of a value to which all these apply."""
-        parts = [part for node, within in nodes for part in self.parts(node, within)]
-        return {**self._checks(parts), **_annotations(parts)}
+
+def _is_clear(value: Any) -> bool:
+    """Whether a value is short, and shows a model or person nothing that is invisible or misleading."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return len(text) <= MAX_CHARS and visible(text, lines=True) == text
 
 
 def _list(value: Any) -> list[Any]:
@@ -236,12 +268,11 @@ def _annotations(parts: Sequence[Applied]) -> Schema:
     """The description, default and marks of a value, each by the first part that has it."""
     found: Schema = {}
     for node, _ in reversed(parts):
-        if isinstance(node.get("description"), str):
-            found["description"] = node["description"]
-        if "default" in node:
-            found["default"] = node["default"]
-        if isinstance(node.get("examples"), list):
-            found["examples"] = node["examples"]
+        if isinstance(text := node.get("description"), str):
+            found["description"] = visible(short(text, MAX_CHARS), lines=True)
+        found |= {
+            word: node[word] for word in ("default", "examples") if word in node and _is_clear(node[word])
+        }
         found |= {word: True for word in ("deprecated", "writeOnly") if node.get(word) is True}
     return found
 
@@ -307,7 +338,7 @@ def _constants(parts: Sequence[Applied]) -> list[Any] | None:
     ]
     if not lists:
         return None
-    if not all(_is_scalar(value) for values in lists for value in values):
+    if not all(_is_scalar(value) and _is_clear(value) for values in lists for value in values):
         return []
     first, *others = [{(type(value) is bool, value): value for value in values} for values in lists]
     return [value for key, value in first.items() if all(key in other for other in others)]
@@ -352,7 +383,7 @@ def _bound(kind: str, word: str, value: Any) -> Any:
 
 def _compiles(pattern: Any) -> bool:
     try:
-        return isinstance(pattern, str) and bool(compiled(pattern))
+        return isinstance(pattern, str) and _is_clear(pattern) and bool(compiled(pattern))
     except ToolError:
         return False
 

@@ -7,19 +7,21 @@ types and the check of a call are built at first use.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from typing import Any, overload
+from functools import cached_property, lru_cache
+from typing import Any, Final, overload
 
 from quoth.tools.errors import DefinitionError, InvalidCallError, ToolError
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.json_type import nodes, values
 from quoth.tools.registry.parameters import REQUIRED, RESERVED, Param, checked_default, is_wire
-from quoth.tools.registry.plain_schema import RootProperties, Schema, plain_type, takes_null
+from quoth.tools.registry.plain_schema import RootProperties, Schema, plain_type, root_names, takes_null
 from quoth.tools.registry.whole_schema import GivenSchema, SchemaFault, WholeSchema
 from quoth.tools.text import short
+
+MAX_PARAMS: Final = 500
 
 
 class SchemaParams(Sequence[Param]):
@@ -34,7 +36,7 @@ class SchemaParams(Sequence[Param]):
     @cached_property
     def wires(self) -> dict[str, str]:
         """The system's names by ours."""
-        return own_names(RootProperties(self.whole.given).names)
+        return own_names(root_names(self.whole.given))
 
     @cached_property
     def _shown(self) -> tuple[dict[str, Schema], frozenset[str]]:
@@ -129,8 +131,8 @@ def _typed(plain: Schema) -> dict[str, Any]:
     kind, words = plain.get("type", ""), plain.keys()
     if not words:
         return {"type": Any}
-    if words <= {"type", "enum", "const"} and kind in _CHOSEN and (choices := values(plain)):
-        return {"type": _CHOSEN[kind], "choices": tuple(choices)}
+    if words <= {"type", "enum", "const"} and kind == "string" and (choices := values(plain)):
+        return {"type": str, "choices": tuple(choices)}  # of numbers, 1 would be True
     if words <= {"type", "minimum", "maximum"} and kind == "integer":
         return {"type": int, "min": plain.get("minimum"), "max": plain.get("maximum")}
     if words == {"type"} and kind in _SIMPLE:
@@ -141,7 +143,6 @@ def _typed(plain: Schema) -> dict[str, Any]:
     return {"type": plain_type(plain)}
 
 
-_CHOSEN = {"string": str, "integer": int, "boolean": bool}
 _LISTS = {"string": list[str], "integer": list[int], "boolean": list[bool]}
 _SIMPLE = {"string": str, "boolean": bool, "array": list, "object": dict}
 
@@ -159,20 +160,27 @@ def own_name(wire: str) -> str:
     return _APART.sub("-", _HUMP.sub("-", wire).lower()).strip("-")
 
 
-def own_names(wires: Iterable[str]) -> dict[str, str]:
+@lru_cache(4096)
+def _usable_name(wire: str) -> str:
+    if not is_wire(wire):
+        raise DefinitionError(
+            f"the name of the parameter {print_value(wire)} cannot be written or is too long."
+        )
+    name = own_name(wire)
+    name = f"arg-{name}" if name[:1].isdigit() else name
+    return f"{name}-" if name in RESERVED else name
+
+
+def own_names(wires: Sequence[str]) -> dict[str, str]:
     """The names of parameters by our spelling, in order. A reserved one ends in a hyphen, like ``from_`` in
     Python; one without a first letter begins with ``arg-``. Raises DefinitionError for two with one spelling,
     and for a name that cannot be shown."""
     found: dict[str, str] = {}
+    if len(wires) > MAX_PARAMS:
+        raise DefinitionError(f"its JSON Schema has more than {MAX_PARAMS} properties.")
     taken: dict[str, str] = {}
     for place, wire in enumerate(wires, 1):
-        if not is_wire(wire):
-            raise DefinitionError(
-                f"the name of the parameter {print_value(wire)} cannot be written or is too long."
-            )
-        name = own_name(wire) or str(place)
-        name = name if name[0].isalpha() else f"arg-{name}"
-        name = f"{name}-" if name in RESERVED else name
+        name = _usable_name(wire) or f"arg-{place}"
         for spelling in {name, kebab(wire)}:
             if (other := taken.setdefault(spelling, wire)) != wire:
                 both = f"{print_value(other)} and {print_value(wire)}"

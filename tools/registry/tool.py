@@ -123,9 +123,9 @@ class CognitiveTool:
         yield kind, ": a tool's name is lower-case letters, digits and hyphens."
         described = isinstance(self.description, str) and self.description.strip()
         yield described, " needs a description: the model chooses by it."
-        known = ", ".join(f":{effect}" for effect in EFFECTS)
-        for effect in self.effects:
-            yield effect in EFFECTS, f": unknown effect :{effect}; the effects are {known}."
+        for effect in set(self.effects) - set(EFFECTS):
+            known = ", ".join(f":{one}" for one in EFFECTS)
+            yield False, f": unknown effect :{effect}; the effects are {known}."
         yield self.cost in COSTS, f": :cost is :free, :cheap or :expensive, not :{self.cost}."
         yield self.gate_failure in ("closed", "open"), ": :gate-failure is :closed or :open."
         timed = _is_number(self.timeout) and self.timeout > 0
@@ -134,8 +134,8 @@ class CognitiveTool:
         yield all(map(_is_number, limits)), ": :cooldown and :daily-limit are numbers."
         yield all(limit >= 0 for limit in limits), ": :cooldown and :daily-limit are not negative."
         for option in ("gate", *_FLAGS):
-            flag = isinstance(getattr(self, option), bool)
-            yield flag, f": :{option.replace('_', '-')} is True or False."
+            if not isinstance(getattr(self, option), bool):
+                yield False, f": :{option.replace('_', '-')} is True or False."
         if self._schema_params is not None:
             return  # its names have been checked
         names = [param.name for param in self.params]

@@ -7,24 +7,26 @@ the schema that a model is shown.
 
 from __future__ import annotations
 
+import json
+import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
 from typing import Any, Final
 
 from quoth.tools.errors import DefinitionError, ToolError
 from quoth.tools.installing import install_extra
-from quoth.tools.lisp.printer import print_value
-from quoth.tools.registry.json_type import JsonType, in_short, json_type
-from quoth.tools.registry.plain_schema import plain_schema
+from quoth.tools.registry.json_type import JsonType, in_short
+from quoth.tools.registry.plain_schema import plain_schema, plain_type
 from quoth.tools.safe_regex import compiled
-from quoth.tools.text import count, short
+from quoth.tools.text import count
 
-MAX_CHARS: Final = 256 * 1024  # of all texts in a schema
-MAX_NODES: Final = 20_000  # values in a schema
-MAX_DEPTH: Final = 50  # of lists and dictionaries in one another
+MAX_CHARS: Final = 256 * 1024  # of a schema as JSON text
+MAX_DEPTH: Final = 50  # of lists and dictionaries in a schema
 MAX_STEPS: Final = 100_000  # keywords that one check may look at
 MAX_SECONDS: Final = 1.0  # that one check may take
 MAX_FAULTS: Final = 5  # reported of one value
@@ -41,9 +43,8 @@ GivenSchema = Mapping[str, Any] | Callable[[], Mapping[str, Any]]
 
 
 class WholeSchema:
-    """A JSON Schema by which values are checked as a whole; nothing of it is compiled before the first check.
-    A function of it is called at first use. Raises DefinitionError for one that is too large or not JSON
-    data."""
+    """A JSON Schema by which values are checked as a whole; nothing is compiled before the first check. A
+    function of it is called at first use. Raises DefinitionError for one that is out of bounds."""
 
     def __init__(self, schema: GivenSchema) -> None:
         self._schema = schema
@@ -52,11 +53,8 @@ class WholeSchema:
 
     @cached_property
     def given(self) -> Mapping[str, Any]:
-        if not callable(self._schema):
-            return self._schema
-        schema = self._schema()
-        require_bounds(schema)
-        return schema
+        """The schema as it was given."""
+        return self._schema() if callable(self._schema) else self._schema
 
     @cached_property
     def plain(self) -> dict[str, Any]:
@@ -66,23 +64,24 @@ class WholeSchema:
     @cached_property
     def type(self) -> type[JsonType]:
         """The type of its values, by ``plain``."""
-        return json_type(self.plain)
+        return plain_type(self.plain)
 
     @cached_property
     def _validator(self) -> Any:
-        from jsonschema.validators import validator_for
+        from jsonschema.validators import Draft202012Validator, validator_for
         from referencing import Registry
         from referencing.exceptions import NoSuchResource
 
         def refuse(uri: str) -> Any:
             raise NoSuchResource(uri)
 
-        default = _bounded(_latest())
-        kind = _bounded(validator_for(self.given, default=default))
+        try:
+            require_bounds(self.given)
+        except DefinitionError as error:  # of a function
+            raise ToolError(str(error).removeprefix("its JSON Schema ").rstrip(".")) from None
+        _require_safe_patterns(self.given)
+        kind = _bounded(validator_for(self.given, default=Draft202012Validator))
         registry: Any = Registry(retrieve=refuse)  # type: ignore[call-arg]
-        for error in kind(kind.META_SCHEMA, registry=registry).iter_errors(self.given):
-            place = "".join(f"[{short(print_value(part), 40)}]" for part in error.path)
-            raise ToolError(f"it is not a JSON Schema: {place or in_short(self.given)} is not valid")
         return kind(self.given, registry=registry)
 
     def faults(self, value: Any) -> list[SchemaFault]:
@@ -92,13 +91,11 @@ class WholeSchema:
             import jsonschema  # noqa: F401  only tools of other systems need it
         except ImportError:
             raise ToolError(f"checking it needs the package jsonschema: {install_extra('mcp')}") from None
-        token = _STEPS.set([MAX_STEPS, time.monotonic() + MAX_SECONDS])
+        token = _STEPS.set(_Steps(MAX_STEPS, time.monotonic() + MAX_SECONDS, _deepest()))
         try:
             return [_fault(error) for error in islice(self._validator.iter_errors(value), MAX_FAULTS)]
         except ToolError:
             raise
-        except RecursionError:
-            raise ToolError("it refers to itself without end") from None
         except Exception as error:  # a faulty schema may raise anything in jsonschema
             missing = getattr(error, "ref", None)
             if isinstance(missing, str):
@@ -109,63 +106,93 @@ class WholeSchema:
             _STEPS.reset(token)
 
 
-def require_bounds(schema: Any) -> None:
+def require_bounds(schema: object) -> None:
     """Raise DefinitionError unless a schema is an object of JSON data within the bounds."""
     if not isinstance(schema, dict):
         raise DefinitionError(f"its JSON Schema must be an object, not {in_short(schema)}.")
-    level: list[Any] = [schema]
-    nodes = chars = 0
-    for _ in range(MAX_DEPTH):
-        inner: list[Any] = []
-        for item in level:
-            if type(item) is dict:
-                inner += item.values()
-                inner += item
-            else:
-                inner += item
-        nodes += len(inner)
-        level = []
-        for one in inner:
-            kind = type(one)
-            if kind is str:
-                chars += len(one)
-            elif kind is dict or kind is list:
-                level.append(one)
-            elif kind not in _SCALARS:
-                raise DefinitionError("its JSON Schema contains a value that is not JSON data.")
-        if nodes > 2 * MAX_NODES or chars > MAX_CHARS:
-            raise DefinitionError(
-                f"its JSON Schema is larger than {MAX_CHARS // 1024} KB or {MAX_NODES:,} values."
-            )
+    if depth_of(schema) > MAX_DEPTH:
+        raise DefinitionError(f"its JSON Schema is nested deeper than {MAX_DEPTH}.")
+    try:
+        size = len(json.dumps(schema))
+    except (TypeError, ValueError):
+        raise DefinitionError("its JSON Schema contains a value that is not JSON data.") from None
+    if size > MAX_CHARS:
+        raise DefinitionError(f"its JSON Schema is larger than {MAX_CHARS // 1024} KB.")
+
+
+def _require_safe_patterns(schema: Mapping[str, Any]) -> None:
+    """Raise ToolError if jsonschema itself would match a pattern, which has no time limit there."""
+    keywords = [*_mappings(schema)]
+    if all(map(_UNEVALUATED.isdisjoint, keywords)):
+        return
+    found = (one.get("patternProperties") for one in keywords)
+    for pattern in (one for each in found if isinstance(each, dict) for one in each):
+        if not _LITERAL.match(pattern):
+            raise ToolError(f"it has unevaluatedProperties beside the pattern {in_short(pattern)}")
+
+
+_UNEVALUATED = frozenset(("unevaluatedProperties", "unevaluatedItems"))
+_LITERAL = re.compile(r"\^?[\w\s:/@.,-]*\$?\Z")
+
+
+def _mappings(data: Any) -> Iterator[dict[str, Any]]:
+    """All dictionaries in JSON data."""
+    level = [data]
+    while level:
+        for one in level:
+            if isinstance(one, dict):
+                yield one
+        level = [one for each in level for one in (each.values() if isinstance(each, dict) else each)]
+        level = [one for one in level if isinstance(one, (dict, list))]
+
+
+def depth_of(data: Any) -> int:
+    """How deep lists and dictionaries are in one another, up to MAX_DEPTH + 1."""
+    level = [data]
+    for depth in range(MAX_DEPTH + 1):
+        level = [one for one in level if isinstance(one, (dict, list))]
         if not level:
-            return
-    raise DefinitionError(f"its JSON Schema is nested deeper than {MAX_DEPTH}.")
+            return depth
+        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+    return MAX_DEPTH + 1
 
 
-_SCALARS = frozenset({int, float, bool, type(None)})
+@dataclass
+class _Steps:
+    """The rest of a check: its steps, the time of its end, and the greatest depth of Python's stack."""
+
+    left: int
+    end: float
+    deepest: int
 
 
-# The steps and the deadline of the running check.
-_STEPS: ContextVar[list[float]] = ContextVar("quoth_schema_steps")
+_STEPS: ContextVar[_Steps] = ContextVar("quoth_schema_steps")
+
+
+def _deepest() -> int:
+    """The depth of the stack that leaves room for a library: an error there because of the depth could end
+    the process (``referencing`` compares with Rust)."""
+    depth, frame = 0, sys._getframe()
+    while frame.f_back is not None:
+        depth, frame = depth + 1, frame.f_back
+    return min(depth + 600, sys.getrecursionlimit() - 150)
 
 
 def _step() -> float:
     """Count a step of the running check, and return the seconds that are left. Raises ToolError."""
-    left = _STEPS.get()
-    left[0] -= 1
-    seconds = left[1] - time.monotonic()
-    if left[0] < 0 or seconds <= 0:
+    steps = _STEPS.get()
+    steps.left -= 1
+    seconds = steps.end - time.monotonic()
+    if steps.left < 0 or seconds <= 0:
         raise ToolError("checking a value by it takes too long")
-    return seconds
+    try:
+        sys._getframe(steps.deepest)
+    except ValueError:  # the stack is not so deep
+        return seconds
+    raise ToolError("a value is nested too deeply, or it refers to itself without end")
 
 
 Keyword = Callable[[Any, Any, Any, Mapping[str, Any]], Any]
-
-
-def _latest() -> Any:
-    from jsonschema import Draft202012Validator
-
-    return Draft202012Validator
 
 
 @cache
@@ -174,7 +201,10 @@ def _bounded(kind: Any) -> Any:
     from jsonschema.validators import extend
 
     own = {name: one for name, one in _OWN.items() if name in kind.VALIDATORS}
-    return extend(kind, {name: _counted(one) for name, one in {**kind.VALIDATORS, **own}.items()})
+    keywords = {name: _counted(one) for name, one in {**kind.VALIDATORS, **own}.items()}
+    # jsonschema asks for each schema in which it looks for evaluated properties whether it is a boolean.
+    types = kind.TYPE_CHECKER.redefine("boolean", lambda _, value: _step() > 0 and isinstance(value, bool))
+    return extend(kind, keywords, type_checker=types)
 
 
 def _counted(check: Keyword) -> Keyword:
