@@ -7,7 +7,7 @@ types and the check of a call are built at first use.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import Any, Final, overload
@@ -171,7 +171,7 @@ def _usable_name(wire: str) -> str:
     return f"{name}-" if name in RESERVED else name
 
 
-def own_names(wires: Sequence[str]) -> dict[str, str]:
+def own_names(wires: Collection[str]) -> dict[str, str]:
     """The names of parameters by our spelling, in order. A reserved one ends in a hyphen, like ``from_`` in
     Python; one without a first letter begins with ``arg-``. Raises DefinitionError for two with one spelling,
     and for a name that cannot be shown."""

@@ -78,7 +78,7 @@ class WholeSchema:
         try:
             require_bounds(self.given)
         except DefinitionError as error:  # of a function
-            raise ToolError(str(error).removeprefix("its JSON Schema ").rstrip(".")) from None
+            raise ToolError(str(error).replace("its JSON Schema", "it").rstrip(".")) from None
         _require_safe_patterns(self.given)
         kind = _bounded(validator_for(self.given, default=Draft202012Validator))
         registry: Any = Registry(retrieve=refuse)  # type: ignore[call-arg]
