@@ -66,11 +66,11 @@ def _agent(words: Sequence[str], command: str) -> AgentFormat:
 
 
 def _serve(options: GuardOptions, path: Path) -> int:
-    from quoth.agent.guard.judging import GuardOptions as Judging
+    from quoth.agent.guard.judging import GuardSettings
     from quoth.agent.guard.server import serve
 
-    judging = Judging(**_given(options))
-    asyncio.run(serve(path, judging, lambda: complain(f"Answering at {path}. Stop with Ctrl-C.")))
+    settings = GuardSettings(**_given(options))
+    asyncio.run(serve(path, settings, lambda: complain(f"Answering at {path}. Stop with Ctrl-C.")))
     return DONE
 
 
@@ -98,7 +98,7 @@ def _install(options: GuardOptions, agent: AgentFormat) -> int:
         print_json({"agent": agent.name, "files": list(agent.settings), "command": command})
     else:
         print_line(lines(agent, words, socket))
-    complain(f"Nothing was written. Put this into {agent.settings[0]}, and start {agent.title} anew.")
+    complain(f"Nothing was written. Put this into {agent.settings[0]}, then restart {agent.title}.")
     if agent.then:
         complain(agent.then)
     for note in policy.notes:

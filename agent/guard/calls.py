@@ -96,14 +96,14 @@ def call_of(
     return _entry(name, agent.title, row.effects, tuple(params), served), CallForm(name, args)
 
 
-class Entry(NamedTuple):
+class EntryCall(NamedTuple):
     """The entry of a tool, and arguments of a call of it."""
 
     tool: CognitiveTool
     args: Mapping[str, Any]
 
 
-def entries_with(agent: AgentFormat, effect: str, path: Any, cwd: str) -> Iterator[Entry]:
+def entries_with(agent: AgentFormat, effect: str, path: Any, cwd: str) -> Iterator[EntryCall]:
     """The calls by which the agent's own tools would read, or write, this file, which may be UNKNOWN: a
     command line that does it is judged by the same rules."""
     for name, row in agent.tools.items():
@@ -113,9 +113,9 @@ def entries_with(agent: AgentFormat, effect: str, path: Any, cwd: str) -> Iterat
         if path is not UNKNOWN:
             given = {row.patch: f"*** Update File: {path}"} if row.patch else {row.paths[0]: path}
             tool, form = call_of(agent, name, given, cwd)
-            yield Entry(tool, form.args)
+            yield EntryCall(tool, form.args)
         else:
-            yield Entry(tool, {"paths" if row.patch else argument_name(row.paths[0]): UNKNOWN})
+            yield EntryCall(tool, {"paths" if row.patch else argument_name(row.paths[0]): UNKNOWN})
 
 
 def known_tools() -> list[CognitiveTool]:

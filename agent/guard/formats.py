@@ -94,11 +94,12 @@ CLAUDE_CODE = AgentFormat(
             "WebSearch": AgentTool(NET, also=("query", "allowed_domains", "blocked_domains")),
             "Skill": AgentTool(READS, also=("skill", "args")),
             "AskUserQuestion": AgentTool(("asks",)),
+            "SendMessage": AgentTool(("messages",)),
             **dict.fromkeys(
                 (
                     *("Agent", "Task", "TodoWrite", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate"),
                     *("TaskOutput", "TaskStop", "BashOutput", "KillShell", "ToolSearch"),
-                    *("EnterPlanMode", "ExitPlanMode", "CronList"),
+                    *("EnterPlanMode", "ExitPlanMode", "CronList", "ScheduleWakeup", "ReportFindings"),
                 ),
                 AgentTool(),
             ),
@@ -117,7 +118,9 @@ CLAUDE_CODE = AgentFormat(
         "what a command does once it runs: a script that it starts, a file that it writes",
         "what the server of an MCP tool does",
     ),
-    read="code.claude.com/docs/en/hooks and /tools-reference (Claude Code 2.1.317), 29 November 2026",
+    read=(
+        "code.claude.com/docs/en/hooks and /tools-reference; tried with Claude Code 2.1.197, 29 November 2026"
+    ),
 )
 GEMINI_CLI = AgentFormat(
     "gemini-cli",
@@ -151,7 +154,8 @@ GEMINI_CLI = AgentFormat(
             **dict.fromkeys(
                 (
                     *("write_todos", "enter_plan_mode", "exit_plan_mode", "update_topic"),
-                    *("codebase_investigator", "cli_help", "complete_task"),
+                    *("codebase_investigator", "cli_help", "complete_task", "invoke_agent"),
+                    *("list_background_processes", "read_background_output"),
                     *(f"tracker_{one}_task" for one in ("create", "update", "get")),
                     *("tracker_list_tasks", "tracker_add_dependency", "tracker_visualize"),
                 ),
@@ -171,7 +175,7 @@ GEMINI_CLI = AgentFormat(
     ),
     read=(
         "docs/hooks/reference.md and packages/core/src/hooks/types.ts (whose HookDecision has ask)"
-        " of google-gemini/gemini-cli, 29 November 2026"
+        " of google-gemini/gemini-cli; tried with Gemini CLI 0.61.0, 29 November 2026"
     ),
 )
 CODEX = AgentFormat(
@@ -187,7 +191,7 @@ CODEX = AgentFormat(
             "list_dir": AgentTool(READS, ("dir_path",), here="dir_path"),
             "grep_files": AgentTool(READS, ("path",), here="path"),
             "request_user_input": AgentTool(("asks",)),
-            "update_plan": AgentTool(),
+            **dict.fromkeys(("update_plan", "get_goal", "create_goal", "update_goal"), AgentTool()),
         }
     ),
     asks=False,
@@ -203,7 +207,7 @@ CODEX = AgentFormat(
     ),
     read=(
         "codex-rs/hooks (events/pre_tool_use.rs, engine/output_parser.rs), codex-rs/config/src/hook_config.rs"
-        " and codex-rs/core/src/tools/handlers of openai/codex, 29 November 2026"
+        " and codex-rs/core/src/tools/handlers of openai/codex; tried with Codex 0.171.0, 29 November 2026"
     ),
 )
 FORMATS: Mapping[str, AgentFormat] = MappingProxyType(

@@ -48,9 +48,9 @@ def run(agent: AgentFormat, options: dict[str, Any]) -> int:
     late.daemon = True
     late.start()
     try:
-        from quoth.agent.guard.judging import MOST_BYTES, GuardOptions, answer
+        from quoth.agent.guard.judging import MOST_BYTES, GuardSettings, answer
 
-        said = answer(agent, _read(MOST_BYTES + 1), GuardOptions(**options))
+        said = answer(agent, _read(MOST_BYTES + 1), GuardSettings(**options))
     except Exception as error:
         said = agent.answer("deny", f"quoth denies this call: it failed ({type(error).__name__}).")
     once.say(said)

@@ -45,7 +45,7 @@ LONGEST_REASON = 2000
 
 
 @dataclass(frozen=True)
-class GuardOptions:
+class GuardSettings:
     """``strict``: a call that no rule names asks. ``may_allow``: an allow is said. ``policy`` is a further
     file of rules. ``user`` is the name for rules and records, if it is not the login name."""
 
@@ -55,7 +55,7 @@ class GuardOptions:
     user: str = ""
 
 
-def answer(agent: AgentFormat, data: bytes, options: GuardOptions) -> str:
+def answer(agent: AgentFormat, data: bytes, options: GuardSettings) -> str:
     """The answer to one input, a line of JSON, or "" to let the agent's own rules decide."""
     try:
         return asyncio.run(_answer(agent, data, options))
@@ -76,7 +76,7 @@ def _sentence(error: Exception) -> str:
     return f"it failed ({type(error).__name__})."
 
 
-async def _answer(agent: AgentFormat, data: bytes, options: GuardOptions) -> str:
+async def _answer(agent: AgentFormat, data: bytes, options: GuardSettings) -> str:
     try:
         tool, given, cwd, session = fields_of(agent, read_input(data))
     except (ValueError, RecursionError) as error:
@@ -113,7 +113,7 @@ def _no_number(name: str) -> Any:
 class _Guarded:
     """One call: the parts of its door, and its answer."""
 
-    def __init__(self, agent: AgentFormat, tool: str, session: str, cwd: str, options: GuardOptions) -> None:
+    def __init__(self, agent: AgentFormat, tool: str, session: str, cwd: str, options: GuardSettings) -> None:
         self._agent, self._tool, self._session, self._options = agent, tool, session, options
         self._user = options.user or user_name()
         self._cwd = os.path.realpath(cwd)

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from quoth.agent.guard.formats import FORMATS, OWN_SECONDS
 from quoth.agent.guard.hook import LATE
-from quoth.agent.guard.judging import MOST_BYTES, GuardOptions, answer, denial
+from quoth.agent.guard.judging import MOST_BYTES, GuardSettings, answer, denial
 from quoth.tools.errors import UsageError
 
 AT_ONCE = 32  # requests that are judged at the same time; later ones wait for their turn
 LONGEST_NAME = 100
 
 
-async def serve(path: Path, options: GuardOptions, ready: Callable[[], None]) -> None:
+async def serve(path: Path, options: GuardSettings, ready: Callable[[], None]) -> None:
     """Answer requests until SIGINT or SIGTERM; ``ready`` is called once the socket is open. Raises
     UsageError."""
     stop = asyncio.Event()
@@ -60,7 +60,7 @@ async def serve(path: Path, options: GuardOptions, ready: Callable[[], None]) ->
 async def _answer_one(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    options: GuardOptions,
+    options: GuardSettings,
     turns: asyncio.Semaphore,
 ) -> None:
     data = await _read(reader)

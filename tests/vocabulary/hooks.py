@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth.agent.guard.formats import FORMATS
-from quoth.agent.guard.judging import GuardOptions, answer
+from quoth.agent.guard.judging import GuardSettings, answer
 
 AGENTS = tuple(FORMATS)
 # What each agent sends beside the call itself.
@@ -85,7 +85,7 @@ def read_answer(agent: str, text: str) -> Answered:
 
 
 def answered(agent: str, data: bytes, **options: Any) -> Answered:
-    return read_answer(agent, answer(FORMATS[agent], data, GuardOptions(**options)))
+    return read_answer(agent, answer(FORMATS[agent], data, GuardSettings(**options)))
 
 
 def guarded(agent: str, tool: str, args: dict[str, Any], cwd: Path | str, **options: Any) -> Answered:
