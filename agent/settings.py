@@ -201,6 +201,19 @@ class CommandSettings:
         "use the MCP servers that this JSON file lists under mcpServers",
         Row("tools", "tools.mcp", form="mcp", check="files", kept="mcp", outside=True, replayed=True),
     )
+    mcp_sampling: bool = setting(
+        "--mcp-sampling",
+        "let MCP servers ask the agent's model, under the rules for think",
+        Row(
+            "tools",
+            "tools.mcp_sampling",
+            form="mcp-sampling",
+            check="sampling",
+            kept="mcp-sampling",
+            outside=True,
+            replayed=True,
+        ),
+    )
     belt: Literal["full", "search"] | None = setting(
         "--belt KIND",
         "how tools are listed for the model: full, or search (one line for each; default: full)",

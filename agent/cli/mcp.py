@@ -40,7 +40,7 @@ from quoth.tools.mcp.config import (
     remove_server,
     server_name,
 )
-from quoth.tools.mcp.entries import entry_name, refused_names, stated_effects
+from quoth.tools.mcp.entries import entry_name, refused_names, schema_fault, stated_effects
 from quoth.tools.mcp.pins import (
     Change,
     Fields,
@@ -292,7 +292,15 @@ def trust(options: ServerOptions) -> int:
     path = pins_of(config, options.folder)
     before = _earlier(config, options)
     listed, more = _connected(config, options, _everything)
-    pins = pinned(config.name, config.target, listed.tools, before, resources=more[0], prompts=more[1])
+    pins = pinned(
+        config.name,
+        config.target,
+        listed.tools,
+        before,
+        resources=more[0],
+        prompts=more[1],
+        fault=schema_fault,
+    )
     changed = {} if before is None else changes(before, config.target, listed.tools)
     refused = refused_names(config.name, pins.tools, lambda name: "")
     if before is not None and before.digest == pins.digest and before.address == pins.address:
@@ -344,8 +352,8 @@ def _shown(
             continue
         yield ""
         yield from _shown_tool(pins, pin, changed.get(name), options)
-        if name in refused:
-            yield f"  {refused[name]}"
+        if why := refused.get(name) or (pin.fault and f"It is left out: {pin.fault}"):
+            yield f"  {why}"
     for name, change in changed.items():
         if name not in pins.tools:
             yield ""

@@ -7,7 +7,7 @@ The forms: ``(model "openai:gpt-5-mini")``, ``(dialect "native")``, ``(temperatu
 ``(budget :tokens n :cost x :seconds n :steps n :calls n)``, for each day
 ``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``;
 ``(gate-command ["gate.py" "--strict"])``, ``(after "*.py" ["ruff" "format" file])``;
-``(mcp ["~/servers.json"])``, files that list MCP servers;
+``(mcp ["~/servers.json"])``, files that list MCP servers; ``(mcp-sampling True)``, these may ask the model;
 ``(shell :readable ["~/.m2"] :writable ["/data"] :variables ["JAVA_HOME"] :memory 4 :processes 512)``, what
 programs of the tool shell may use besides the workspace; and
 ``(provider "work" :like "openai" :url "https://…" :key "WORK_API_KEY")``.
@@ -218,6 +218,11 @@ class _Reader(Fields):
         if node not in (m.Symbol("True"), m.Symbol("False")):
             raise self.fault(node, f"Expected True or False, not {show(node)}.")
         return bool(node == m.Symbol("True"))
+
+    def sampling(self, node: Any) -> bool:
+        if not self.own:
+            raise self.fault(node, "A workspace may not let MCP servers ask your model.")
+        return self.truth(node)
 
     def budget(self, form: Any) -> dict[str, float] | DailyBudget:
         a_day = any(isinstance(item, m.Keyword) and item.name in ("per", "user") for item in form)

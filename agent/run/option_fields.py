@@ -34,6 +34,7 @@ class ToolFields(TypedDict, total=False):
     belt: Literal["full", "search"]
     without: Iterable[str]
     mcp: Iterable[str | Path]
+    mcp_sampling: bool
     remote: str | RedisUrl | LiveCatalog | None
     local: Iterable[str]
 

@@ -53,7 +53,7 @@ class ToolOptions:
     line, for a table that is too large; the default, ``"full"``, shows every tool in full. ``without`` names
     built-in tools to leave out, ``without=["block", "recall"]``. ``mcp`` are JSON files that list MCP servers
     under ``mcpServers``, ``mcp=["servers.json"]``; the tools of a server can be called once ``quoth mcp
-    trust`` has shown them to a person.
+    trust`` has shown them to a person. With ``mcp_sampling=True`` servers may ask the agent's model.
 
     ``remote="redis://HOST:PORT"`` adds the tools that workers there have published under the ``prefix``,
     signed with the key in the file ``key`` (default: the key in QUOTH_CATALOG_KEY, or this user's). If a tool
@@ -64,6 +64,7 @@ class ToolOptions:
     belt: Literal["full", "search"] = "full"
     without: Iterable[str] = ()
     mcp: Iterable[str | Path] = ()
+    mcp_sampling: bool = False
     remote: str | RedisUrl | LiveCatalog | None = field(default=None, repr=False)  # may contain a password
     local: Iterable[str] = ()
     prefix: str = "sg"

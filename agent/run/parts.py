@@ -145,7 +145,9 @@ def open_parts(
     tracer = open_tracer(services.trace, content=services.trace_content)
     remote = tools.open_remote(table, audit, events.note)
     table = table if remote is None else remote.table
-    table, servers = served(table, root, tools.mcp, config, lambda: rules.effects)
+    table, servers = served(
+        table, root, tools.mcp, config, lambda: rules.effects, sampling=tools.mcp_sampling
+    )
     shared = policy.open_shared()
     closing = AsyncExitStack()
     if shared is not None:

@@ -30,12 +30,13 @@ def configured(root: Path, given: Iterable[str | Path], config: Config) -> Serve
     return load_servers(root, files)
 
 
-def opening_of(root: Path, config: Config) -> Opening:
-    """How the servers of an agent are opened: in its workspace, without the keys of its model servers."""
+def opening_of(root: Path, config: Config, *, sampling: bool = False) -> Opening:
+    """How the servers of an agent are opened: in its workspace, without the keys of its model servers. With
+    ``sampling`` they may ask its model."""
     from quoth.tools.mcp.servers import Opening  # here: most agents have none
 
     providers = {**PROVIDERS, **config.providers}
-    return Opening(root, frozenset(one.key for one in providers.values() if one.key))
+    return Opening(root, frozenset(one.key for one in providers.values() if one.key), sampling)
 
 
 def served(
@@ -44,6 +45,8 @@ def served(
     given: Iterable[str | Path],
     config: Config,
     effects: Callable[[], Mapping[str, Sequence[EffectsOf]]],
+    *,
+    sampling: bool = False,
 ) -> tuple[ToolTable, LiveServers | None]:
     """The table with the trusted tools of the configured servers; and the servers, to be closed, with notes
     about what cannot be used. None if no server is configured. ``effects`` are those that the person's rules
@@ -54,5 +57,6 @@ def served(
     from quoth.tools.mcp.entries import with_servers  # here: most agents have none
     from quoth.tools.mcp.servers import LiveServers
 
-    servers = LiveServers(found.configs, opening_of(root, config), found.notes)
+    opening = opening_of(root, config, sampling=sampling or bool(config.mcp_sampling))
+    servers = LiveServers(found.configs, opening, found.notes)
     return with_servers(table, servers, effects()), servers

@@ -17,6 +17,7 @@ from quoth.tools.policy.model import CAREFUL, Limit
 from quoth.tools.registry.returns import free_text_words
 from quoth.tools.registry.roles import always_asks, destinations
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.tool import ServedTool
 from quoth.tools.text import number_of, short
 from quoth.tools.visible import visible
 
@@ -41,6 +42,7 @@ def layer_contents(layer: Layer) -> str:
     rules, limits = len(layer.orders.rules), len(layer.orders.limits)
     told = [number_of(rules, "rule")] if rules or not layer.orders.careful else []
     told += [number_of(limits, "limit")] if limits else []
+    told += [f"effects of {number_of(stated, 'tool')}"] if (stated := len(layer.orders.effects)) else []
     return ", ".join([*told, *(["(careful)"] if layer.orders.careful else [])])
 
 
@@ -54,6 +56,7 @@ def rules_page(policy: RulesPolicy) -> str:
             )
             lines.append(f"{rule.place}  {visible(rule.text)}{passed}")
         lines += [f"{limit.place}  {visible(limit.text)}  (a limit)" for limit in layer.orders.limits]
+        lines += [f"{one.place}  {visible(one.text)}" for one in layer.orders.effects]
         lines += [f"{place}  (careful)  (where no rule decides)" for place in layer.orders.careful]
     lines += policy.notes
     return "\n".join(lines) or "You have no rules; quoth asks you before it changes anything."
@@ -112,6 +115,13 @@ def past_calls_line(session: str, counts: Mapping[str, int]) -> str:
 # One tool
 
 
+def _served_lines(served: ServedTool) -> dict[str, str]:
+    """Where a tool of an MCP server runs, and what that says of it."""
+    says = {"says": ", ".join(served.says)} if served.says else {}
+    called = visible(served.tool) if served.tool else "its resources or prompts"
+    return {"run by": f"the MCP server {served.server}: {called}", "digest": served.digest, **says}
+
+
 def tool_page(tool: CognitiveTool) -> str:
     """Return the text that ``quoth tools NAME`` prints."""
     tag = tool.tag
@@ -124,6 +134,7 @@ def tool_page(tool: CognitiveTool) -> str:
         "cooldown": f"{tool.cooldown:g} s" if tool.cooldown else "none",
         "daily limit": str(tool.daily_limit) if tool.daily_limit else "none",
         **({"run by": f"a worker of {tool.remote}"} if tool.remote else {}),
+        **(_served_lines(tool.served) if tool.served is not None else {}),
         "timeout": f"{tool.timeout:g} s",
         **({"returns": str(tool.returns)} if tool.returns else {}),
         **({"free text": free_text_words(tool.texts)} if tool.texts is not None else {}),

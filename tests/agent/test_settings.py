@@ -36,6 +36,7 @@ SAMPLES: dict[str, list[str]] = {
     "workspace": ["--workspace", "{here}"],
     "tools": ["--tools", "{here}/t.py"],
     "mcp": ["--mcp", "{here}/servers.json"],
+    "mcp_sampling": ["--mcp-sampling"],
     "belt": ["--belt", "search"],
     "without": ["--without", "recall"],
     "remote": ["--remote", "redis://127.0.0.1:9", "--local", "echo"],

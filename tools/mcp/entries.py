@@ -21,9 +21,10 @@ from quoth.tools.mcp.servers import LiveServer, LiveServers
 from quoth.tools.policy.model import EffectsOf
 from quoth.tools.registry.define import tool_from_schema
 from quoth.tools.registry.openai_schema import LONGEST_NAME
-from quoth.tools.registry.schema_params import own_name
+from quoth.tools.registry.schema_params import SchemaParams, own_name
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.tool import ServedTool
+from quoth.tools.registry.whole_schema import WholeSchema
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
@@ -72,6 +73,19 @@ def _stated(effects: Effects, name: str, digest: str, *, renewed: bool) -> tuple
         if said.counts(digest, renewed=renewed):
             return said.effects, str(said.place)
     return DEFAULT_EFFECTS, ""
+
+
+def schema_fault(fields: Fields) -> str:
+    """Why the schemas of a tool cannot be used, as a clause with its full stop; empty if they can."""
+    try:
+        SchemaParams(cleaned(fields.get("inputSchema")))
+        if "outputSchema" in fields:
+            WholeSchema(cleaned(fields["outputSchema"]))
+    except DefinitionError as error:
+        return escaped(str(error))
+    except RecursionError:
+        return "its JSON Schema is nested too deeply."
+    return ""
 
 
 def described(server: str, text: str) -> str:
@@ -135,11 +149,10 @@ class Entries:
         for name, pin in self._pins.tools.items():
             if name in refused:
                 continue
-            try:
+            if not (fault := pin.fault if self._checked else schema_fault(pin.fields)):
                 table.register(self._tool(pin))
-            except DefinitionError as error:
-                said = visible(str(error), lines=True)
-                notes.append(f"{visible(name)} of the MCP server {self._name} is left out: {said}")
+                continue
+            notes.append(f"{visible(name)} of the MCP server {self._name} is left out: {fault}")
         for tool in self._more():
             if tool.name not in table:  # a server's own tool of that name wins
                 table.register(tool)
@@ -162,7 +175,8 @@ class Entries:
             ServedTool(self._name, pin.name, pin.digest, pin.says),
             body,
             renewed=pin.renewed,
-            output_schema=self._given(lambda: pin.fields["outputSchema"]) if pin.declares else None,
+            hides="writeOnly" in pin.text or "password" in pin.text,
+            output_schema=(lambda: cleaned(pin.fields["outputSchema"])) if pin.declares else None,
             free_text=None if pin.declares else True,
         )
 
@@ -175,9 +189,11 @@ class Entries:
         body: Callable[..., Any],
         *,
         renewed: bool = False,
+        hides: bool = False,
         **more: Any,
     ) -> CognitiveTool:
-        """An entry; its guard denies what the pins deny now, before a person is asked."""
+        """An entry; its guard denies what the pins deny now, before a person is asked. ``hides``: a parameter
+        of it may be secret, so that its schema is read now."""
         effects, _ = _stated(self._effects, name, served.digest, renewed=renewed)
 
         def guard() -> Any:
@@ -189,7 +205,7 @@ class Entries:
         return tool_from_schema(
             name,
             described(self._name, description),
-            self._given(schema),
+            cleaned(schema()) if hides else lambda: cleaned(schema()),
             effects=effects,
             body=body,
             served=served,
@@ -197,10 +213,6 @@ class Entries:
             _guard=guard,
             **more,
         )
-
-    def _given(self, schema: Callable[[], Fields]) -> Fields | Callable[[], Fields]:
-        """A schema with all its texts escaped; read at first use if it was checked when it was trusted."""
-        return (lambda: cleaned(schema())) if self._checked else cleaned(schema())
 
     # Resources and prompts
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -37,7 +37,7 @@ OPENED = 2  # levels of a schema that are shown line by line
 MAX_SHOWN = 4_000  # characters of one line
 MAX_FILE = 64_000_000  # bytes
 CHECKED = 1  # to be raised where the bounds of schemas (registry/whole_schema.py) are tightened
-KEPT = ("name", "digest", "text", "about", "declares", "says", "renewed")
+KEPT = ("name", "digest", "text", "about", "declares", "says", "renewed", "fault")
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 Fields = Mapping[str, Any]
 Kind = Literal["changed", "new", "gone", "renamed", "doubled"]
@@ -48,7 +48,8 @@ class ToolPin:
     """One trusted tool: its name at the server, and its fields as JSON ``text``, which is read when they are
     needed. ``renewed``: its digest has changed since it was first trusted, so that effects which a rule gave
     its first version do not count any more. ``about`` is its description or title; ``declares``: it has an
-    ``outputSchema``; ``says`` are the annotations that it claims."""
+    ``outputSchema``; ``says`` are the annotations that it claims; ``fault`` says why its schemas cannot be
+    used."""
 
     name: str
     digest: str
@@ -57,14 +58,15 @@ class ToolPin:
     declares: bool = False
     says: tuple[str, ...] = ()
     renewed: bool = False
+    fault: str = ""
 
     @classmethod
-    def of(cls, fields: Fields, digest: str, *, renewed: bool = False) -> ToolPin:
+    def of(cls, fields: Fields, digest: str, *, renewed: bool = False, fault: str = "") -> ToolPin:
         about = str(fields.get("description") or fields.get("title") or "")
         said = fields.get("annotations")
         says = tuple(hint for hint in HINTS if isinstance(said, dict) and said.get(hint) is True)
         text = json.dumps(fields)
-        return cls(str(fields["name"]), digest, text, about, "outputSchema" in fields, says, renewed)
+        return cls(str(fields["name"]), digest, text, about, "outputSchema" in fields, says, renewed, fault)
 
     @cached_property
     def fields(self) -> Fields:
@@ -204,13 +206,15 @@ def pinned(
     *,
     resources: bool = False,
     prompts: bool = False,
+    fault: Callable[[Fields], str] = lambda fields: "",
 ) -> ServerPins:
     """The pins of a server's present tools, to be written after a person has said yes. A tool that it lists
-    twice has none."""
+    twice has none. ``fault`` says why the schemas of a tool cannot be used."""
     pins, first = {}, dict(before.first) if before else {}
     for name, fields in by_name(tools)[0].items():
         digest = digest_of(address, fields)
-        pins[name] = ToolPin.of(fields, digest, renewed=first.setdefault(name, digest) != digest)
+        renewed = first.setdefault(name, digest) != digest
+        pins[name] = ToolPin.of(fields, digest, renewed=renewed, fault=fault(fields))
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return ServerPins(server, address, pins, first, resources, prompts, CHECKED, now)
 
@@ -242,8 +246,8 @@ def read_pins(path: Path) -> ServerPins | None:
 
 
 def _pin(*kept: Any) -> ToolPin:
-    name, digest, text, about, declares, says, renewed = kept
-    return ToolPin(name, digest, text, about, declares, tuple(says), renewed)
+    name, digest, text, about, declares, says, renewed, fault = kept
+    return ToolPin(name, digest, text, about, declares, tuple(says), renewed, fault)
 
 
 def write_pins(path: Path, pins: ServerPins) -> None:

@@ -107,13 +107,18 @@ class LiveServer:
             return f"The MCP server {name} has another command or URL than when it was trusted. {_look(name)}"
         if not tool:
             return ""
-        if (change := self.changed.get(tool)) is not None:
+        if self._is_current and (change := self.changed.get(tool)) is not None:
             return (
                 f"{visible(tool)} of the MCP server {name} {change.what} since it was trusted. {_look(name)}"
             )
         if (pin := pins.tools.get(tool)) is None or pin.digest != digest:
             return f"{visible(tool)} of the MCP server {name} was trusted in another form; start quoth again."
         return ""
+
+    @property
+    def _is_current(self) -> bool:
+        """Whether the last comparison with the pins still counts, as far as is known without asking."""
+        return self._compared >= 0 and time.monotonic() < self._compared_at + LIST_SECONDS
 
     async def call(self, tool: str, digest: str, send: Send, call: Call, ctx: ToolContext) -> Any:
         """The server's result of a call, once all that it asks is answered. ``send`` sends the request.
@@ -148,10 +153,11 @@ class LiveServer:
                 self._connection.on_change(self._heard)
             connection = self._connection
             for _ in range(MOST_LISTS):
-                start, now = await connection.started(), time.monotonic()
-                if start == self._compared and now < self._compared_at + LIST_SECONDS:
+                start = await connection.started()
+                if start == self._compared and self._is_current:
                     return connection, start
-                self._compared, self._compared_at = start, now  # a change announced from here on counts
+                # A change that is announced from here on counts.
+                self._compared, self._compared_at = start, time.monotonic()
                 await self._compare(connection, start)
         name = self.config.name
         raise ToolFailure("denied", f"The MCP server {name} does not stop changing its tools. {_look(name)}")

@@ -132,8 +132,9 @@ def tool_from_schema(
     ``body(arguments, call, ctx)`` receives the arguments of the call by their names in ``input_schema``,
     after a check by the whole schema. An omitted argument stays omitted: a default in the schema is shown,
     and not sent. The value of the body is checked by ``output_schema``. A schema may be a function, which is
-    called at first use. ``options`` are fields of CognitiveTool, such as ``timeout`` and ``source``. Raises
-    DefinitionError for a schema out of bounds, and for two parameters with one name."""
+    called at first use, if it has no secret parameter. ``options`` are fields of CognitiveTool, such as
+    ``timeout`` and ``source``. Raises DefinitionError for a schema out of bounds, and for two parameters with
+    one name."""
     try:
         params = SchemaParams(input_schema)
         returns = None if output_schema is None else Returns(WholeSchema(output_schema))

@@ -30,6 +30,7 @@ class SchemaParams(Sequence[Param]):
 
     def __init__(self, schema: GivenSchema) -> None:
         self.whole = WholeSchema(schema)
+        self.hides_nothing = callable(schema)  # its caller knows that no parameter is secret
         if not callable(schema):
             _ = self.wires
 

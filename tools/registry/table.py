@@ -180,7 +180,7 @@ class ToolTable:
     @cached_property
     def secrets(self) -> frozenset[str]:
         """The names of all secret parameters of all tools."""
-        return frozenset(param.name for tool in self for param in tool.params if param.secret)
+        return frozenset(param.name for tool in self for param in tool.secret_params)
 
     @property
     def shown(self) -> ToolTable:

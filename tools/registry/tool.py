@@ -198,6 +198,12 @@ class CognitiveTool:
         """The parameters whose types contain paths."""
         return tuple(param for param in self.params if param.holds_paths)
 
+    @property
+    def secret_params(self) -> Iterable[Param]:
+        """The secret parameters; found without reading a schema that is known to have none."""
+        nothing = self._schema_params is not None and self._schema_params.hides_nothing
+        return () if nothing else (param for param in self.params if param.secret)
+
     @cached_property
     def offered(self) -> tuple[Param, ...]:
         """The parameters that are not hidden."""

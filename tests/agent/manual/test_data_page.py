@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from mcp_server import command
 from pages import SHOP, page
 from words import Terminal, quoth
 
@@ -35,6 +36,8 @@ def home(tmp_path: Path) -> Path:
         ("run", "Fix the till", "--plan", *rules, *till),
         ("models", "login", "anthropic", "-"),
         ("catalog", "key", "new"),
+        ("mcp", "add", "fixture", *command()),
+        ("mcp", "trust", "fixture", "--yes"),
         ("call", '(block :operation "append" :label "human" :content "likes pears")', "--yes"),
     ):
         assert quoth(*words, cwd=shop, env=env, stdin="sk-123456789\n").code in (0, 3), words
