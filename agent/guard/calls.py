@@ -83,7 +83,9 @@ def call_of(
         if wire in row.paths:
             kind, value = _paths(tool, wire, value, cwd)
         elif wire == row.patch:
-            name, kind, value = "paths", list[WorkspacePath], patched_paths(tool, value, cwd)
+            params.append(Param("paths", list[WorkspacePath], outside=True))
+            args["paths"] = patched_paths(tool, value, cwd)
+            name = "patch"  # an approval is for this very text
         elif wire == row.command and not isinstance(value, str):
             raise InvalidCallError(f'{tool}: "{wire}" is not a text.')
         params.append(Param(name, kind, outside=True))
@@ -112,8 +114,8 @@ def entries_with(agent: AgentFormat, effect: str, path: Any, cwd: str) -> Iterat
         tool = _known(agent, name)
         if path is not UNKNOWN:
             given = {row.patch: f"*** Update File: {path}"} if row.patch else {row.paths[0]: path}
-            tool, form = call_of(agent, name, given, cwd)
-            yield EntryCall(tool, form.args)
+            _, form = call_of(agent, name, given, cwd)
+            yield EntryCall(tool, {key: value for key, value in form.args.items() if key != "patch"})
         else:
             yield EntryCall(tool, {"paths" if row.patch else argument_name(row.paths[0]): UNKNOWN})
 
@@ -131,7 +133,8 @@ def _known(agent: AgentFormat, tool: str) -> CognitiveTool:
     row = agent.tools[tool]
     params = [Param(argument_name(one), WorkspacePath, default=None) for one in row.paths]
     params += [Param(argument_name(row.command), default=None)] if row.command else []
-    params += [Param("paths", list[WorkspacePath], default=None)] if row.patch else []
+    if row.patch:
+        params += [Param("paths", list[WorkspacePath], default=None), Param("patch", default=None)]
     params += [Param(argument_name(one), Any, default=None) for one in row.also]
     return _entry(name_of(agent, tool), agent.title, row.effects, tuple(params))
 

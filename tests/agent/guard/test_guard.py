@@ -173,6 +173,17 @@ def test_the_approved_call_passes_once(here: Path, rules: Any) -> None:
     assert kinds.count(("ok", "allow:")) == 1
 
 
+def test_an_approval_of_a_patch_is_for_its_text(here: Path, rules: Any) -> None:
+    rules('(ask (codex--apply-patch :paths (any (under "src"))))')
+    tool, args = writing("codex", "src/a.py")
+    request = guarded("codex", tool, args, here).reason.partition("quoth approve ")[2].split()[0]
+    assert "+b" in quoth("pending", request, cwd=here).out  # the person sees the text
+    quoth("approve", request, cwd=here)
+    other = {"command": args["command"].replace("+b", "+c")}
+    assert guarded("codex", tool, other, here).kind == "deny"
+    assert guarded("codex", tool, args, here).kind == ""
+
+
 def test_the_command_in_the_answer_is_the_one_that_approves(here: Path, rules: Any) -> None:
     rules("(ask (codex--apply-patch))")
     said = guarded("codex", *writing("codex", "src/a.py"), here).reason
