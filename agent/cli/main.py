@@ -116,7 +116,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "quoth": {
-        "serve": ("serve.serve", "Serve MCP on loopback."),
+        "serve": ("serve.serve", "Serve chat clients and MCP clients on loopback."),
         "help": ("help.read_manual", "Show the manual: a page, or the answer to a question in your words."),
         "doctor": (
             "doctor.doctor",

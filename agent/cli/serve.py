@@ -19,6 +19,7 @@ from quoth.tools.storage.paths import state_dir
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
+    from quoth.agent.serve.keys import AccessKey
     from quoth.agent.serve.mcp_server import Client
 
 PORT = 8420
@@ -67,6 +68,7 @@ def serve(options: ServeOptions) -> int:
     from quoth.agent.serve.keys import make_keys, read_keys
     from quoth.agent.serve.mcp_http import mcp_part
     from quoth.agent.serve.mcp_server import exposing
+    from quoth.agent.serve.openai import openai_part
     from quoth.agent.session.index import session_of
 
     path = Path(options.token_file).expanduser() if options.token_file else state_dir() / "serve.keys"
@@ -82,7 +84,14 @@ def serve(options: ServeOptions) -> int:
         agent.runs.use_tools(agent.table.where(shown))
         return agent
 
-    parts = [mcp_part(opening, secret=serving_key(), place=str(options.folder.resolve()))]
+    def opening_chats(key: AccessKey) -> AsyncAgent:
+        own = replace(options, session=None, user=key.name, no_input=True)
+        agent = agent_of(own, channel=f"serve {key.name}")
+        agent.deliver = None
+        return agent
+
+    chats = openai_part(opening_chats)
+    parts = [chats, mcp_part(opening, secret=serving_key(), place=str(options.folder.resolve()))]
     app = build_app(parts, keys, hosts=options.allow_host, origins=options.allow_origin)
     config = uvicorn.Config(
         app, log_level="warning", lifespan="on", timeout_graceful_shutdown=STOP_SECONDS, server_header=False
@@ -104,6 +113,7 @@ def listening(port: int) -> socket.socket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(("127.0.0.1", port))
+        sock.listen()  # a client that reads the address may connect at once
     except (OSError, OverflowError) as error:
         sock.close()
         why = getattr(error, "strerror", None) or "there is no such port"

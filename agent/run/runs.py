@@ -89,14 +89,22 @@ class Runs:
             reply, _ = await runs._first(task, runs._driver.begin_talk(), output=wanted, files=files)
         return reply
 
-    async def say(self, text: str, *, speaker: str | None = None, turn: str | None = None) -> Reply[None]:
+    async def say(
+        self,
+        text: str,
+        *,
+        speaker: str | None = None,
+        turn: str | None = None,
+        files: Iterable[TaskFile] = (),
+        output: OutputType | None = None,
+    ) -> Reply:
         """Run the next message of a conversation, for a REPL or a chat. In a named session the conversation
         continues across processes.
 
         ``speaker`` is the user of the message and its calls; by default the user of the session. ``turn``
         names the message: a message with a known name is not run again. If its run waits or was broken off,
         it is resumed, with the calls that were approved since; if it has ended, the same Reply is
-        returned."""
+        returned. ``files`` are shown beside it, as in ``run``, and ``output`` is the type of the answer."""
         with self.host.alone():
             self.host.require_open()
             await self.host.renew()
@@ -125,7 +133,7 @@ class Runs:
                 self.host.events.note(
                     f"Session {self.host.session} was removed. A new conversation begins in it."
                 )
-            return await self._follow(text, speaker or "", turn or "")
+            return await self._follow(text, speaker or "", turn or "", files, output)
 
     async def follow(self, text: str, *, files: Iterable[TaskFile] = ()) -> Reply[None]:
         """Run the next message of the conversation of the session's last run, by any command. ``files`` are
@@ -143,8 +151,13 @@ class Runs:
             return await self._follow(text, files=files)
 
     async def _follow(
-        self, text: str, speaker: str = "", turn: str = "", files: Iterable[TaskFile] = ()
-    ) -> Reply[None]:
+        self,
+        text: str,
+        speaker: str = "",
+        turn: str = "",
+        files: Iterable[TaskFile] = (),
+        output: OutputType | None = None,
+    ) -> Reply:
         if self._conversation is None:
             self._conversation = (
                 await self._driver.brought_back(self._talk) if self._talk else self._driver.begin_talk()
@@ -156,6 +169,7 @@ class Runs:
             turn or secrets.token_hex(4),
             speaker,
             turn,
+            output=output,
             files=files,
         )
         return reply

@@ -1,1 +1,1 @@
-"""quoth as a server for other programs: its tools for clients of the Model Context Protocol."""
+"""quoth as a server for other programs: chat completions, and its tools for MCP clients."""

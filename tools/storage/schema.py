@@ -329,4 +329,17 @@ CREATE TRIGGER events_removed AFTER DELETE ON events WHEN old.kind IN ('stimulus
 END;
 """
 # Each entry brings the schema from FIRST + n to FIRST + n + 1; an entry is never edited once released.
-MIGRATIONS: Final[tuple[str, ...]] = ()
+MIGRATIONS: Final[tuple[str, ...]] = (
+    """
+CREATE TABLE served (
+    key TEXT NOT NULL,
+    history TEXT NOT NULL,
+    session TEXT NOT NULL,
+    events INTEGER NOT NULL,
+    ended INTEGER NOT NULL,
+    at REAL NOT NULL,
+    PRIMARY KEY (key, history)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX served_session ON served (session, events);
+""",
+)

@@ -1,0 +1,66 @@
+"""Which session a conversation is: clients of chat completions send it whole each time, and no id of ours.
+
+A row names the session in which a key had this conversation, and how many events it had then. Conversations
+are compared by a digest over roles and texts. Rows of a key are found by that key alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from quoth.agent.serve.openai_shape import Message
+from quoth.tools.history.outline import Outline
+from quoth.tools.storage.database import Store
+
+
+class Found(NamedTuple):
+    """The session of a conversation, with its number of events after it. ``ended``: the last message has its
+    answer. ``latest``: the session has not continued otherwise."""
+
+    session: str
+    events: int
+    ended: bool
+    latest: bool
+
+
+def digest_of(model: str, messages: Iterable[Message]) -> str:
+    """The digest of a conversation with a model."""
+    found = hashlib.sha256(f"{model}\0".encode())
+    for one in messages:
+        found.update(f"{one.role}\0{one.matched}\0".encode())
+    return found.hexdigest()
+
+
+class History:
+    """The conversations of all keys."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self._store = store
+
+    def find(self, key: str, digest: str) -> Found | None:
+        """The session of a conversation; None for an unknown one, or one whose session was removed."""
+        rows = self._store().execute(
+            "SELECT session, events, ended, (SELECT max(events) FROM served AS other"
+            " WHERE other.session = served.session) FROM served WHERE key = ? AND history = ?",
+            (key, digest),
+        )
+        if not rows or not Outline(self._store).is_there(str(rows[0][0])):
+            return None
+        session, events, ended, last = rows[0]
+        return Found(str(session), int(events), bool(ended), events == last)
+
+    def is_of(self, key: str, session: str) -> bool:
+        """Whether the key began a session."""
+        sql = "SELECT 1 FROM served WHERE key = ? AND session = ? LIMIT 1"
+        return bool(self._store().execute(sql, (key, session)))
+
+    def save(self, key: str, digest: str, session: str, *, ended: bool) -> None:
+        """Record that a conversation is what a session contains now."""
+        rows = Outline(self._store).rows([session])
+        self._store().execute(
+            "INSERT OR REPLACE INTO served VALUES (?, ?, ?, ?, ?, ?)",
+            (key, digest, session, rows[0].events if rows else 0, ended, time.time()),
+        )

@@ -1,0 +1,165 @@
+"""The part ``/v1`` of ``quoth serve``: models and chat completions as OpenAI's SDKs take them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.run.models import OwnModel
+from quoth.agent.run.subagents import purse_of
+from quoth.agent.serve.app import Part
+from quoth.agent.serve.gate import key_of, refuse
+from quoth.agent.serve.keys import AccessKey
+from quoth.agent.serve.openai_shape import Answer, ChatRequest, model_data, read_request
+from quoth.agent.serve.talks import Talks, Turn
+from quoth.tools.errors import BusyError, QuothError, UsageError, did_you_mean
+
+MODEL = "quoth"
+PLAIN = f"{MODEL}:plain"  # answers without tools and begins no session
+MODELS = (MODEL, PLAIN)
+ALIVE_SECONDS = 15.0  # between comments that keep a connection open
+FIRST_SECONDS = 10.0  # for an error to be told as a status
+
+
+def openai_part(opening: Callable[[AccessKey], AsyncAgent]) -> Part:
+    """The routes of chat completions; ``opening`` opens the agent of a key."""
+    talks, created = Talks(opening), int(time.time())
+
+    async def models(request: Request) -> Response:
+        return JSONResponse({"object": "list", "data": [model_data(name, created) for name in MODELS]})
+
+    async def model(request: Request) -> Response:
+        name = request.path_params["model"]
+        return JSONResponse(model_data(name, created)) if name in MODELS else _unknown_model(name)
+
+    async def completions(request: Request) -> Response:
+        key = key_of(request.scope)
+        try:
+            asked = read_request(await request.body())
+            if asked.model not in MODELS:
+                return _unknown_model(asked.model)
+            if asked.model == PLAIN:
+                return await _plain(talks.agent(key), asked)
+            turn = await talks.begin(key, asked, request.headers.get("x-session", ""))
+        except BusyError as error:
+            return refuse(409, str(error))
+        except UsageError as error:
+            return refuse(400, str(error))
+        except QuothError as error:
+            return _failed(str(error))
+        answer = Answer.of(turn.session, asked.model)
+        if asked.stream:
+            return await _streamed(turn, answer, asked)
+        return await _whole(turn, answer, request)
+
+    @contextlib.asynccontextmanager
+    async def serving() -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await talks.aclose()
+
+    routes = [
+        Route("/v1/models", models),
+        Route("/v1/models/{model:path}", model),
+        Route("/v1/chat/completions", completions, methods=["POST"]),
+    ]
+    return Part(routes, serving=serving)
+
+
+async def _whole(turn: Turn, answer: Answer, request: Request) -> Response:
+    """The answer in one piece. A client that leaves stops the run."""
+    assert turn.task is not None
+    leaving = asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait({turn.task, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        if not turn.task.done():
+            turn.stop()
+    if turn.error is not None:
+        return _error(turn.error)
+    thoughts = []
+    while (piece := turn.pieces.get_nowait()) is not None:
+        thoughts += [piece.text] if piece.thought else []
+    shown = answer.whole(turn.text, "\n\n".join(thoughts), turn.finish, turn.usage)
+    return JSONResponse(shown, headers={"X-Session": turn.session})
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _streamed(turn: Turn, answer: Answer, asked: ChatRequest) -> Response:
+    """The answer as it arrives. An error before its first piece is a status."""
+    assert turn.task is not None
+    first = asyncio.create_task(turn.pieces.get())
+    try:
+        await asyncio.wait({first}, timeout=FIRST_SECONDS)
+    except asyncio.CancelledError:
+        turn.stop()
+        raise
+    if turn.error is not None and turn.task.done():
+        return _error(turn.error)
+
+    async def events() -> AsyncIterator[bytes]:
+        waiting = first
+        try:
+            yield answer.begin()
+            while True:
+                await asyncio.wait({waiting}, timeout=ALIVE_SECONDS)
+                if not waiting.done():
+                    yield b": keep-alive\n\n"
+                    continue
+                if (piece := waiting.result()) is None:
+                    break
+                yield answer.piece(piece.text, thought=piece.thought)
+                waiting = asyncio.create_task(turn.pieces.get())
+            for chunk in answer.end(turn.finish, turn.usage if asked.with_usage else None):
+                yield chunk
+        finally:
+            waiting.cancel()
+            if turn.task is not None and not turn.task.done() and turn.reply is None:
+                turn.stop()
+
+    headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no", "X-Session": turn.session}
+    return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
+
+
+async def _plain(agent: AsyncAgent, asked: ChatRequest) -> Response:
+    """The model's own answer, without tools."""
+    before = [f"{one.role}: {one.text}" for one in asked.history]
+    prompt = "\n\n".join([*before, f"user: {asked.text}"]) if before else asked.text
+    model = OwnModel(agent.models.backend, purse=purse_of(agent.host))
+    text = await model.complete(prompt, system=asked.instructions, max_tokens=asked.reply_tokens or 1024)
+    answer = Answer.of("plain", asked.model)
+    usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    if not asked.stream:
+        return JSONResponse(answer.whole(text, "", "stop", usage))
+    chunks = [answer.begin(), answer.piece(text), *answer.end("stop", usage if asked.with_usage else None)]
+    return Response(b"".join(chunks), media_type="text/event-stream")
+
+
+def _error(error: QuothError) -> Response:
+    if isinstance(error, BusyError):
+        return refuse(409, str(error))
+    return refuse(400, str(error)) if isinstance(error, UsageError) else _failed(str(error))
+
+
+def _failed(sentence: str) -> Response:
+    error = {"message": sentence, "type": "server_error", "param": None, "code": None}
+    return JSONResponse({"error": error}, 500)
+
+
+def _unknown_model(name: str) -> Response:
+    said = f"Unknown model {name}.{did_you_mean(name, MODELS)} The models are {', '.join(MODELS)}."
+    error = {"message": said, "type": "invalid_request_error", "param": "model", "code": "model_not_found"}
+    return JSONResponse({"error": error}, 404)

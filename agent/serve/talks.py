@@ -1,0 +1,381 @@
+"""The conversations of the clients of chat completions: each is a session, found by what the client sends.
+
+A conversation that is known goes on in its session. One that was edited or branched, and one whose session is
+busy, goes on in a fork; an unknown one begins a session, with its text as data. A message whose answer was
+broken off is resumed where it is sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import html
+import re
+import secrets
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.events import AgentEvent
+from quoth.agent.reply import Reply
+from quoth.agent.run.event_stream import EventStream
+from quoth.agent.run.host import SessionHost
+from quoth.agent.run.options import with_longest
+from quoth.agent.run.runs import Runs
+from quoth.agent.run.spec import OutputType
+from quoth.agent.serve.history import Found, History, digest_of
+from quoth.agent.serve.keys import AccessKey
+from quoth.agent.serve.openai_shape import ChatRequest, Message
+from quoth.agent.session.index import fork_session, new_session, session_of
+from quoth.agent.terminal.output import complain
+from quoth.agent.terminal.question import CHANGED
+from quoth.agent.terminal.requests import decide, pending_text
+from quoth.tools.consent.decisions import ChangeDiffersError
+from quoth.tools.consent.requests import Decision, Request
+from quoth.tools.errors import BusyError, QuothError, UsageError
+from quoth.tools.text import short
+
+IDLE = 100  # conversations that are kept open
+LINE_CHARS = 200  # of a call in an answer
+_DECISION = re.compile(r"(approve|deny|answer)\s+(\w+)(?:\s+(\S.*))?", re.DOTALL)
+FINISHES = {"max-tokens": "length", "refused": "content_filter"}
+
+
+class Piece(NamedTuple):
+    """A piece of an answer, in words or thoughts."""
+
+    text: str
+    thought: bool = False
+
+
+class Turn:
+    """One answer in progress: its pieces, and its end. It runs in a task of its own, so that a client that
+    leaves stops it and does not break it."""
+
+    def __init__(self, session: str) -> None:
+        self.session = session
+        self.pieces: asyncio.Queue[Piece | None] = asyncio.Queue()
+        self.reply: Reply | None = None
+        self.error: QuothError | None = None
+        self.task: asyncio.Task[None] | None = None
+        self._texts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """The words of the answer so far."""
+        return "".join(self._texts)
+
+    @property
+    def finish(self) -> str:
+        return FINISHES.get(self.reply.reason, "stop") if self.reply is not None else "stop"
+
+    @property
+    def usage(self) -> dict[str, int]:
+        used = None if self.reply is None else self.reply.usage
+        asked, said = (0, 0) if used is None else (used.input_tokens, used.output_tokens)
+        return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+
+    def say(self, text: str) -> None:
+        """Add a block of words."""
+        if text := text.strip("\n"):
+            block = f"\n\n{text}" if self._texts else text
+            self._texts.append(block)
+            self.pieces.put_nowait(Piece(block))
+
+    def hear(self, event: AgentEvent) -> None:
+        """Add what an event of the run shows: words, thoughts, and a hidden line for a call."""
+        if event.path or event.parent:
+            return
+        match event.kind:
+            case "said" | "message" | "note":
+                self.say(str(event.data))
+            case "thought" if event.data.reading.reasoning:
+                self.pieces.put_nowait(Piece(event.data.reading.reasoning, thought=True))
+            case "call":
+                self.say(_hidden(f"→ {event.data}"))
+            case "result" if event.data.result.status not in ("ok", "pending"):
+                told = event.data.told
+                self.say(_hidden(f"← {told.status}: {told.message}"))
+            case "end":
+                done = event.data if isinstance(event.data, list) else [event.data]
+                self.reply = next((one for one in reversed(done) if isinstance(one, Reply)), None)
+
+    def close(self, reply: str = "") -> None:
+        """Add the words that no event had, and end."""
+        told = " ".join(self.text.split())
+        if reply and " ".join(reply.split()) not in told:
+            self.say(reply)
+        self.pieces.put_nowait(None)
+
+    def stop(self) -> None:
+        """The client has left: stop the run, as an interrupt does."""
+        if self.task is not None:
+            self.task.cancel()
+
+
+class Talks:
+    """The open conversations. ``opening`` opens the agent of a key."""
+
+    def __init__(self, opening: Callable[[AccessKey], AsyncAgent]) -> None:
+        self._opening = opening
+        self._agents: dict[str, AsyncAgent] = {}
+        self._open: dict[str, Runs] = {}  # by session, the least recently used first
+        self._turns: dict[str, Turn] = {}  # in progress, by session
+
+    def agent(self, key: AccessKey) -> AsyncAgent:
+        """The agent of a key, whose parts its conversations share. Raises QuothError."""
+        if key.name not in self._agents:
+            self._agents[key.name] = self._opening(key)
+        return self._agents[key.name]
+
+    async def aclose(self) -> None:
+        """Stop all turns and close the agents. What waits stays in the store."""
+        turns = [*self._turns.values()]
+        for turn in turns:
+            turn.stop()
+        tasks = [turn.task for turn in turns if turn.task is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for runs in self._open.values():
+            await _close(runs.host)
+        for agent in self._agents.values():
+            await agent.aclose()
+
+    async def begin(self, key: AccessKey, request: ChatRequest, chosen: str = "") -> Turn:
+        """Begin the answer to a request; ``chosen`` names the session. Raises QuothError."""
+        agent = self.agent(key)
+        history = History(lambda: agent.store)
+        before = digest_of(request.model, request.history)
+        asked = digest_of(request.model, (*request.history, Message("user", request.text)))
+        known = history.find(key.name, before) if request.history else None
+        own = _session_named(key, chosen, history) if chosen else ""
+        if (waits := _decided_request(agent, request.text)) is not None:
+            session = own or (known.session if known else "")
+            work = self._deciding(key, agent, session, waits, request.text)
+            turn = Turn(session or new_session())
+        else:
+            again = history.find(key.name, asked)
+            session, name, data = self._place(agent, history, key, request, known, again, own)
+            session, name = session or new_session(), name or f"{asked[:16]}-{secrets.token_hex(4)}"
+            runs = self._runs(key, agent, session, request)
+            output = None if request.schema is None else OutputType.known_by(request.schema)
+            files = [*request.images, *([("conversation.txt", data.encode())] if data else [])]
+            text = request.text if request.text.strip() else "Look at the images."
+            turn = Turn(session)
+
+            async def work(turn: Turn) -> None:
+                await _drive(turn, runs, lambda: runs.say(text, turn=name, files=files, output=output))
+
+        if turn.session in self._turns:
+            raise BusyError(f"Session {turn.session} answers another message. Send this one again later.")
+        self._turns[turn.session] = turn
+        history.save(key.name, asked, turn.session, ended=False)
+        turn.task = asyncio.create_task(self._run(turn, work, key, request, history, asked))
+        return turn
+
+    def _place(
+        self,
+        agent: AsyncAgent,
+        history: History,
+        key: AccessKey,
+        request: ChatRequest,
+        known: Found | None,
+        again: Found | None,
+        own: str,
+    ) -> tuple[str, str, str]:
+        """The session of a message, empty for a new one; the name of its turn, if it is resumed; and the
+        conversation before it as data, if no session has it."""
+        if again is not None and not again.ended and again.session not in self._turns:
+            runs = self._open.get(again.session) or self._runs(key, agent, again.session, request)
+            if (name := _unfinished(runs)) and (not own or own == again.session):
+                return again.session, name, ""
+        if own:
+            return own, "", ""
+        if not any(one.role == "assistant" for one in request.history):
+            return "", "", _as_data(request.history)
+        if known is None and request.history[-1].role == "assistant":  # a part of an answer that was stopped
+            before = history.find(key.name, digest_of(request.model, request.history[:-1]))
+            known = before._replace(latest=True) if before is not None and not before.ended else None
+        if known is None:
+            return "", "", _as_data(request.history)
+        if known.latest and known.session not in self._turns:
+            return known.session, "", ""
+        return fork_session(agent.store, known.session, max(1, known.events))[0], "", ""
+
+    def _runs(self, key: AccessKey, agent: AsyncAgent, session: str, request: ChatRequest) -> Runs:
+        """The runs of a session, with the choices of a request."""
+        runs = self._open.pop(session, None)
+        if runs is None:
+            agent.broker.use_in(session, agent.table)
+            runs = Runs(SessionHost(agent.host.parts, session, key.name, like=agent.host))
+        self._open[session] = runs
+        host, base = runs.host, agent.host
+        if session not in self._turns:
+            said = "\n\n".join(filter(None, (base.models.instructions, request.instructions)))
+            changed: dict[str, Any] = {"instructions": said} if request.instructions else {}
+            if request.temperature is not None:
+                changed["temperature"] = request.temperature
+            host.models = base.models.overridden(changed)
+            host.limits = with_longest(base.limits, request.reply_tokens)
+        return runs
+
+    async def _run(
+        self,
+        turn: Turn,
+        work: Callable[[Turn], Coroutine[Any, Any, None]],
+        key: AccessKey,
+        request: ChatRequest,
+        history: History,
+        asked: str,
+    ) -> None:
+        """Do the work of a turn, and record its answer."""
+        try:
+            try:
+                await work(turn)
+            except QuothError as error:
+                turn.error = error
+            except Exception as error:
+                complain(
+                    f"{type(error).__name__}: {error}"
+                )  # its words may be about more than the client may see
+                turn.error = QuothError(f"The message could not be answered ({type(error).__name__}).")
+            reply = turn.reply
+            told = "" if reply is None else reply.said
+            if reply is not None and reply.status == "pending":
+                told = _waiting_text(self._agents[key.name], turn.session, key)
+            if turn.error is not None:
+                told = str(turn.error)
+            if reply is not None and reply.status == "failed" and not turn.text:
+                turn.error = QuothError(told)
+            turn.close(told)
+            ended = turn.error is None and (reply is None or reply.status not in ("pending", "interrupted"))
+            with contextlib.suppress(QuothError):
+                history.save(key.name, asked, turn.session, ended=ended)
+                answer = (*request.history, Message("user", request.text), Message("assistant", turn.text))
+                history.save(key.name, digest_of(request.model, answer), turn.session, ended=True)
+        finally:
+            self._turns.pop(turn.session, None)
+            turn.pieces.put_nowait(None)
+        for session in [one for one in list(self._open)[:-IDLE] if one not in self._turns]:
+            await _close(self._open.pop(session).host)
+
+    def _deciding(
+        self, key: AccessKey, agent: AsyncAgent, session: str, request: Request, text: str
+    ) -> Callable[[Turn], Coroutine[Any, Any, None]]:
+        """The work of a message that decides a request."""
+
+        async def work(turn: Turn) -> None:
+            if request.session != session:
+                turn.say(
+                    f"Request {request.id} belongs to another conversation; nothing was decided. Decide it"
+                    f" there, or in a terminal: quoth approve {request.id}, or quoth deny {request.id}"
+                )
+                return
+            if not key.decides:
+                turn.say(f"This key may not decide. {_owner_decides(request)}")
+                return
+            try:
+                turn.say(f"{decide(agent.broker, request.id, _decision(text, key.name))}.")
+            except ChangeDiffersError:
+                turn.say(f"{CHANGED} nothing was decided.\n\n{pending_text(agent.broker, request.id)}")
+                return
+            except QuothError as error:
+                turn.say(str(error))
+            runs = self._runs(key, agent, session, EMPTY)
+            if runs.resumable():
+                await _drive(turn, runs, runs.resume)
+
+        return work
+
+
+EMPTY = ChatRequest("", (), "")
+
+
+async def _drive(turn: Turn, runs: Runs, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+    """Run a message or resume a session; its events are heard as they happen."""
+    async with contextlib.aclosing(EventStream(runs.host.events.streams).of(work)) as events:
+        async for event in events:
+            turn.hear(event)
+
+
+async def _close(host: SessionHost) -> None:
+    """Close the host of one conversation; its agent, whose parts it uses, stays open."""
+    await host.events.stop_all(host.interrupt)
+    await host.own.programs.aclose()
+    await host.own.memory.aclose()
+    host.broker.use_in(host.session, None)
+
+
+def _unfinished(runs: Runs) -> str:
+    """The name of the message of a session that was broken off; empty for none."""
+    record = runs.host.record
+    for one in runs.unfinished():
+        if (
+            one.kind == "run"
+            and one.status != "pending"
+            and (event := record.stimulus(one.name)) is not None
+            and event.key
+        ):
+            return str(event.key)
+    return ""
+
+
+def _session_named(key: AccessKey, chosen: str, history: History) -> str:
+    """The session that a client names: one that its key began, or the one of this name among its own."""
+    if history.is_of(key.name, chosen):
+        return chosen
+    return session_of("serve", f"{key.name}\0{chosen}")
+
+
+def _decided_request(agent: AsyncAgent, text: str) -> Request | None:
+    """The request that a message decides; None if it decides none."""
+    found = _DECISION.fullmatch(text.strip())
+    if found is None or (found[1] == "approve" and found[3]):
+        return None
+    with contextlib.suppress(UsageError):
+        request = agent.broker.find(found[2])
+        return request if request.id == found[2] else None
+    return None
+
+
+def _decision(text: str, by: str) -> Decision:
+    found = _DECISION.fullmatch(text.strip())
+    assert found is not None, "it was read before"
+    match found[1]:
+        case "approve":
+            return Decision("once", by=by)
+        case "deny":
+            return Decision("deny", by=by, why=found[3] or "")
+        case _:
+            return Decision("answer", by=by, answer=found[3] or "")
+
+
+def _waiting_text(agent: AsyncAgent, session: str, key: AccessKey) -> str:
+    """What waits in a session, in full, and the words that decide it."""
+    texts = []
+    for request in agent.broker.requests(session=session):
+        shown = pending_text(agent.broker, request.id)
+        if not key.decides:
+            how = _owner_decides(request)
+        elif request.question is not None:
+            how = f"To answer, send: answer {request.id} YOUR WORDS"
+        else:
+            how = f"To decide, send: approve {request.id}, or: deny {request.id} WHY"
+        texts.append(f"```\n{shown.strip()}\n```\n\n{how}")
+    return "\n\n".join(texts)
+
+
+def _owner_decides(request: Request) -> str:
+    if request.question is not None:
+        return f"The owner answers with: quoth answer {request.id}"
+    return f"The owner decides with: quoth approve {request.id}, or: quoth deny {request.id}"
+
+
+def _hidden(line: str) -> str:
+    """A line that clients fold, and that is no part of the answer."""
+    shown = html.escape(" ".join(short(line, LINE_CHARS).split()), quote=False)
+    return f"<details>\n<summary>{shown}</summary>\n</details>"
+
+
+def _as_data(history: tuple[Message, ...]) -> str:
+    """A conversation that no session has, as a text for the model."""
+    return "\n\n".join(f"{one.role}: {one.text}" for one in history)
