@@ -207,6 +207,13 @@ class AsyncAgent:
     interrupt = _of(_host, SessionHost.interrupt)
     aclose = _of(_host, SessionHost.aclose)
 
+    def belt(self, view: str = "lisp") -> str | list[dict[str, Any]]:
+        """The tool list as ``quoth belt --view`` prints it: text, or a list of objects for the views
+        ``openai``, ``responses``, ``anthropic`` and ``mcp``. Raises UsageError for an unknown view."""
+        from quoth.neuro.prompt.belt import belt_view
+
+        return belt_view(self.table, view)
+
     def for_chat(self, chat: str | int, session: str = "") -> AsyncAgent:
         """An agent for one chat, with its own conversation and memory. Its session is ``session``, by default
         one named after the chat. Close it before this agent."""
@@ -359,6 +366,7 @@ class Agent:
     ask_for_plan = _of(_inner, AsyncAgent.ask_for_plan)
     latest_session = _of(_inner, AsyncAgent.latest_session)
     forget = _of(_inner, AsyncAgent.forget)
+    belt = _of(_inner, AsyncAgent.belt)
 
     def interrupt(self) -> None:
         """Stop the current run within a second. May be called from any thread."""

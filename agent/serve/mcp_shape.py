@@ -8,7 +8,7 @@ from typing import Any
 import mcp_types as types
 
 from quoth.agent.run.spec import images_message
-from quoth.neuro.prompt.belt import belt_data
+from quoth.neuro.prompt.belt import WRAPPED, belt_data
 from quoth.tools.call.call import PROGRAMS, ToolResult
 from quoth.tools.history.long_results import Texts
 from quoth.tools.lisp.forms import CallForm, from_json
@@ -58,11 +58,11 @@ def result_of(result: ToolResult, tool: types.Tool, pages: Texts | None) -> type
     return types.CallToolResult(content=content, structured_content=fields)
 
 
-def _fields(value: Any, schema: dict[str, Any]) -> dict[str, Any]:
-    """The value as the object that the schema of a result declares."""
-    return (
-        value if isinstance(value, dict) else {next(iter(schema.get("properties", {"result": None}))): value}
-    )
+def _fields(value: Any, schema: dict[str, Any]) -> dict[str, Any] | None:
+    """The value as the object that the schema of a result declares; None for any other value."""
+    if schema.get(WRAPPED):
+        return {"result": value}
+    return value if isinstance(value, dict) else None
 
 
 def failed(sentence: str) -> types.CallToolResult:

@@ -18,9 +18,11 @@ from quoth.neuro.reading.tag_lines import spell_tag, tag_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
 from quoth.tools.lisp.printer import Code, print_string, print_value
+from quoth.tools.registry.arguments import type_schema
 from quoth.tools.registry.openai_schema import openai_tool_dict, wire_name
 from quoth.tools.registry.param_types import PLAIN, UNIONS, type_name
 from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.returns import Returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 from quoth.tools.words import STOP_WORDS, stems
@@ -54,6 +56,12 @@ def belt(table: ToolTable, view: str = "lisp") -> str:
     return json.dumps(belt_data(table, view), ensure_ascii=False, indent=2) + "\n"
 
 
+def belt_view(table: ToolTable, view: str = "lisp") -> str | list[dict[str, Any]]:
+    """The tool list in a view: text, or a list of objects for a JSON view. Raises UsageError for an unknown
+    view."""
+    return belt(table, view) if view in TEXT_VIEWS else belt_data(table, view)
+
+
 def belt_data(table: ToolTable, view: str) -> list[dict[str, Any]]:
     """The tool list in a JSON view as data. Raises UsageError for any other view."""
     data: list[dict[str, Any]] = json.loads(belt_bytes(table, view))
@@ -71,7 +79,7 @@ def belt_bytes(table: ToolTable, view: str) -> bytes:
 
 def belt_json(table: ToolTable, view: str) -> dict[str, Any]:
     """The tool list of a view with the view's name, the names of the tools and the hash of their schemas."""
-    shown = belt(table, view) if view in TEXT_VIEWS else belt_data(table, view)
+    shown = belt_view(table, view)
     seen = _seen(table, view)
     return {"view": view, "schema_hash": seen.schema_hash, "tools": seen.names(), "belt": shown}
 
@@ -142,15 +150,30 @@ def anthropic_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
 
 
 def mcp_tools(tools: Iterable[CognitiveTool]) -> list[dict[str, Any]]:
+    """As MCP lists them: tools by our names, which are unique, and parameters by their wire names."""
     return [
         {
             "name": tool.name,
             "description": tool.description,
             "inputSchema": tool.schema,
+            **({} if tool.returns is None else {"outputSchema": output_schema(tool.returns)}),
             "annotations": hints(tool),
         }
         for tool in tools
     ]
+
+
+WRAPPED = "x-fastmcp-wrap-result"  # FastMCP's mark, by which its clients unwrap a value
+
+
+def output_schema(returns: Returns) -> dict[str, Any]:
+    """The schema of a declared value for MCP, where it is an object: any other is ``result`` in one."""
+    schema = type_schema(returns.type)
+    doc = {"description": returns.doc} if returns.doc else {}
+    if schema.get("type") == "object":
+        return {**schema, **doc}
+    properties = {"result": {**schema, **doc}}
+    return {"type": "object", "properties": properties, "required": ["result"], WRAPPED: True}
 
 
 def json_lines(tools: Iterable[CognitiveTool]) -> list[str]:
@@ -160,7 +183,8 @@ def json_lines(tools: Iterable[CognitiveTool]) -> list[str]:
 
 
 def hints(tool: CognitiveTool) -> dict[str, bool]:
-    """MCP's annotations, from the effects. A tool that takes a program may have the effects of any tool."""
+    """MCP's annotations, from the effects. A tool that takes a program may have the effects of any tool. A
+    call that only reads can be repeated; of any other this is unknown."""
     effects = set(tool.effects)
     if any(param.type is Code for param in tool.offered):
         effects |= {"writes", "runs", "net"}
@@ -168,6 +192,7 @@ def hints(tool: CognitiveTool) -> dict[str, bool]:
     return {
         "readOnlyHint": not changes,
         "destructiveHint": bool(effects & {"writes", "runs", "deletes", "pays"}),
+        "idempotentHint": not changes,
         "openWorldHint": bool(effects & {"runs", "net", "messages", "pays"}),
     }
 

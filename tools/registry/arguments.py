@@ -81,6 +81,11 @@ def _choices(choices: tuple[Any, ...]) -> dict[str, Any]:
     return {**values, "type": kinds.pop()} if len(kinds) == 1 else values
 
 
+def type_schema(hint: Any) -> dict[str, Any]:
+    """The JSON Schema of a portable type."""
+    return {**_type(hint, {})}
+
+
 def _type(hint: Any, bounds: Mapping[str, float]) -> dict[str, Any]:
     """The schema of a portable type, whose numbers have these bounds."""
     if (known := _TYPES.get(hint)) is not None:

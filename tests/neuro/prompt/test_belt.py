@@ -8,15 +8,16 @@ import json
 import re
 from array import array
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from words import belt_of, complaint, files, load, tool
+from words import agent, belt_of, complaint, files, load, tool
 
 from quoth.neuro.prompt.belt import JSON_VIEWS, VIEWS, BeltCatalog, belt, belt_json
 from quoth.tools.builtin import search_tools
@@ -272,8 +273,68 @@ def test_the_mcp_view_tells_what_a_tool_may_do(
     assert shown["annotations"] == {
         "readOnlyHint": read_only,
         "destructiveHint": destructive,
+        "idempotentHint": read_only,
         "openWorldHint": open_world,
     }
+
+
+@dataclass
+class Found:
+    """What a search returns."""
+
+    path: Path
+    lines: list[int]
+
+
+@pytest.mark.parametrize(
+    ("returns", "schema"),
+    [
+        (
+            Found,
+            {
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "format": "path"},
+                    "lines": {"type": "array", "items": {"type": "integer"}},
+                },
+                "required": ["path", "lines"],
+                "additionalProperties": False,
+                "description": "What a search returns.",
+            },
+        ),
+        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+        (
+            list[str],
+            {
+                "type": "object",
+                "properties": {"result": {"type": "array", "items": {"type": "string"}}},
+                "required": ["result"],
+                "x-fastmcp-wrap-result": True,
+            },
+        ),
+        (
+            Found | None,
+            {
+                "type": "object",
+                "properties": {"result": {"anyOf": [ANY, {"type": "null"}]}},
+                "required": ["result"],
+                "x-fastmcp-wrap-result": True,
+            },
+        ),
+    ],
+)
+def test_the_mcp_view_tells_what_a_tool_returns(returns: Any, schema: dict[str, Any]) -> None:
+    (shown,) = json.loads(belt_of(tool("look", returns=returns), view="mcp"))
+    assert shown["outputSchema"] == schema
+
+
+def test_an_agent_gives_its_tool_list_as_objects(tmp_path: Path) -> None:
+    with agent(tmp_path) as own:
+        shown = own.belt("mcp")
+        assert isinstance(shown, list)
+        assert [one["name"] for one in shown] == own.table.shown.names()
+        assert own.belt() == belt(own.table, "lisp")
+        assert "There is no view mpc" in complaint(UsageError, lambda: own.belt("mpc"))
 
 
 def test_a_name_too_long_for_a_provider_is_cut_and_stays_its_own() -> None:
