@@ -105,8 +105,9 @@ class AcpPerson:
         ]
         if not scope:
             options = [one for one in options if one.option_id in ("once", "deny")]
-        changes, picked, before = await self._changes_of(tool, call), "", ""
-        while not picked:
+        why = asked = f"Asked because {reason.rstrip('.')}."
+        changes = await self._changes_of(tool, call)
+        while True:
             update = ToolCallUpdate(
                 tool_call_id=call.id,
                 title=f"{reason}: {shown}" if fact else str(shown),
@@ -114,16 +115,16 @@ class AcpPerson:
                 status="pending",
                 raw_input=dict(shown.args),
                 locations=locations_of(tool, shown, self.root),
-                content=self._shown(call, f"{before}Asked because {reason.rstrip('.')}.", hide, changes),
+                content=self._shown(call, why, hide, changes),
             )
             answer = await self._asked(
                 self._client.request_permission(session_id=self.session, options=options, tool_call=update)
             )
             picked = getattr(getattr(answer, "outcome", None), "option_id", "")
-            if picked not in ("once", "scope"):
+            before, allows = changes, picked in ("once", "scope")
+            if not allows or (changes := await self._changes_of(tool, call)) == before:
                 break
-            if (now := await self._changes_of(tool, call)) != changes:
-                changes, picked, before = now, "", f"{CHANGED}\n"
+            why = f"{CHANGED}\n{asked}"
         match picked:
             case "once":
                 return Decision("once", by=self._name)
@@ -139,10 +140,10 @@ class AcpPerson:
         return None if self._changes is None else await asyncio.to_thread(self._changes, tool, call)
 
     def _shown(
-        self, call: Call, reason: str, hide: Redactor, found: Changes | None
+        self, call: Call, why: str, hide: Redactor, found: Changes | None
     ) -> list[ContentToolCallContent | FileEditToolCallContent | TerminalToolCallContent]:
         """What the person reads beside the form: the reason, marked origins, and each file's difference."""
-        lines = [reason]
+        lines = [why]
         lines += [f"! {one.argument}: {one.words}" for one in call.origins() if not one.known]
         files = found.files if found else ()
         if found and found.trouble:
