@@ -258,10 +258,14 @@ def _lies(server: Hostile, method: str, message: Message) -> bool:
 
 def _instructions(server: Hostile, method: str, message: Message) -> bool:
     text = ORDER + HIDDEN
-    if method in ("initialize", "server/discover"):
-        answer = _initialized if method == "initialize" else _discovered
-        server.reply(message["id"], answer(instructions=text, serverInfo={"name": text, "version": text}))
-        return method == "initialize" or server.modern
+    if method == "initialize":
+        server.reply(
+            message["id"], _initialized(instructions=text, serverInfo={"name": text, "version": text})
+        )
+        return True
+    if method == "server/discover" and server.modern:
+        server.reply(message["id"], _discovered(instructions=text))
+        return True
     if method == "tools/list":
         parameter = {
             "type": "string",
@@ -312,9 +316,14 @@ def _deep(depth: int) -> dict[str, Any]:
 
 
 def _schemas(server: Hostile, method: str, message: Message) -> bool:
-    """Schemas that no client can use, and one with a pattern that never ends."""
+    """Schemas that no client can use, and one with a pattern that never ends; one that is 100 deep (1), or
+    400 (2)."""
     if method != "tools/list":
         return False
+    if server.point:
+        deep = _tool("deep", inputSchema=_deep((0, 100, 400)[server.point]))
+        server.listed(message["id"], [_tool(), deep])
+        return True
     cyclic = {"$ref": "#/$defs/node"}
     whole = {"type": "object", "properties": {"text": cyclic}, "$defs": {"node": {"$ref": "#/$defs/node"}}}
     remote = {"type": "object", "properties": {"text": {"$ref": "http://127.0.0.1:9/schema.json"}}}
@@ -322,14 +331,12 @@ def _schemas(server: Hostile, method: str, message: Message) -> bool:
     pattern = {"type": "object", "properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}}
     wide = {"type": "object", "properties": {f"p{number}": {"type": "string"} for number in range(20_000)}}
     schemas = {
-        "deep": _deep(100),
-        "deeper": _deep(400),
+        "deep": _deep(60),
         "cyclic": whole,
         "remote": remote,
         "local": local,
         "pattern": pattern,
         "wide": wide,
-        "not-an-object": {"type": "string"},
         "wrong": {"type": "object", "properties": {"text": {"type": "no such type"}}},
     }
     tools = [_tool(name, inputSchema=schema) for name, schema in schemas.items()]

@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Self
 
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCResponse
+from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCResponse
+from pydantic import ValidationError
 
 MAX_MESSAGE = 16_000_000  # bytes of one message
 NOT_SENT, UNANSWERED = -32098, -32099  # codes of errors that our side of a connection answers a request with
+_EDGE = 300  # bytes at each end of a message, in which its id is
+_VERSION = re.compile(rb'"jsonrpc"\s*:\s*"2\.0"')
+_ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
+
+
+def unreadable(line: bytes, error: ValueError) -> JSONRPCError | None:
+    """The failure of the request that a line would answer, if it could be read; None if it names none. So
+    nobody waits for an answer that has come: one that is nested too deeply, or cut."""
+    head, tail = line[:_EDGE], line[-_EDGE:]
+    found = _ID.search(head) or _ID.search(tail)
+    if found is None or not (_VERSION.search(head) or _VERSION.search(tail)) or b'"method"' in head:
+        return None
+    why = "it is not a message of JSON-RPC"
+    if isinstance(error, ValidationError):
+        said = [one["msg"] for one in error.errors(include_input=False) if one["type"] == "json_invalid"]
+        why = said[0] if said else why
+    return JSONRPCError(
+        jsonrpc="2.0",
+        id=int(found[1]),
+        error=ErrorData(code=PARSE_ERROR, message=f"its answer cannot be read: {why}"),
+    )
 
 
 def completed(item: SessionMessage | Exception) -> SessionMessage | Exception:

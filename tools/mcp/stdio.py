@@ -17,7 +17,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from quoth.tools.mcp.config import ServerConfig
-from quoth.tools.mcp.messages import MAX_MESSAGE, completed
+from quoth.tools.mcp.messages import MAX_MESSAGE, completed, unreadable
 from quoth.tools.mcp.server_log import ServerLog
 from quoth.tools.shell.running import CHUNK, PIPE, Running
 
@@ -110,9 +110,12 @@ class _Reader:
             return
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
+        except ValueError as error:
             self._log.write(b"[stdout] " + line)
-            return
+            failure = unreadable(line, error)
+            if failure is None:
+                return
+            message = failure
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # it is being closed
             await self._to_us.send(completed(SessionMessage(message)))
 
