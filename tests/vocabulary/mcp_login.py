@@ -108,6 +108,7 @@ class LoginServer:
         async with request.form() as form:
             if form["grant_type"] == "refresh_token" and form["refresh_token"] not in self.refreshable:
                 return JSONResponse({"error": "invalid_grant"}, 400)
+            self.refreshable.discard(str(form.get("refresh_token")))  # each is of use once
         self._count += 1
         access, refresh = f"access-token-{self._count}", f"refresh-token-{self._count}"
         self.issued[access] = self.scope

@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from quoth.tools.call.redaction import redact
 from quoth.tools.errors import UsageError
 from quoth.tools.mcp.config import ServerConfig, expand
 from quoth.tools.mcp.failures import LoginNeeded as LoginNeeded
@@ -452,7 +453,7 @@ class Connection:
         return answer
 
     def _unhurried(self, answer: Callable[..., Awaitable[Any]] | None) -> Any:
-        """``answer``, which may ask a person: meanwhile the deadlines of the open requests stand still."""
+        """``answer``, which may ask a person: meanwhile the deadlines of the open requests are paused."""
         if answer is None:
             return None
 
@@ -522,7 +523,7 @@ def _cause(error: Exception) -> Exception:
 
 def _quoted(error: Exception) -> str:
     """The words of a server, as data."""
-    return visible(short(str(error), LONGEST_ERROR)) or type(error).__name__
+    return visible(short(redact(str(error)), LONGEST_ERROR)) or type(error).__name__
 
 
 def _first(error: Any) -> str:

@@ -62,7 +62,7 @@ class Login:
 
     def read(self) -> None:
         """Read the record; it is empty without a login at this URL. Raises UsageError."""
-        text = in_keyring(self._name) or in_file(logins_path()).get(self._name, "")
+        text = in_keyring(self._name, needed=False) or in_file(logins_path()).get(self._name, "")
         try:
             said = json.loads(text or "{}")
         except ValueError:
@@ -79,11 +79,14 @@ class Login:
         self.record = {}
         return forget_secret(self._name, logins_path())
 
+    def tokens(self) -> OAuthToken | None:
+        found: OAuthToken | None = _parsed(OAuthToken, self.record.get("tokens"))
+        return found
+
     # What the SDK calls
 
     async def get_tokens(self) -> OAuthToken | None:
-        found: OAuthToken | None = _parsed(OAuthToken, self.record.get("tokens"))
-        return found
+        return self.tokens()
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         assert self.provider is not None
@@ -157,9 +160,9 @@ class StoredLogin(httpx2.Auth):
             response = yield request
             if not _wants_login(response):
                 return
-            if response.status_code != 401 or not self._can_refresh():
+            self._login.read()
+            if response.status_code != 401 or not self._login.record.get("tokens"):
                 break
-        self._login.read()
         if self._login.record:  # the next login answers this
             challenge = response.headers.get("www-authenticate", "")
             self._login.write(challenge={"status": response.status_code, "header": challenge})
@@ -169,18 +172,15 @@ class StoredLogin(httpx2.Auth):
     def _known(self, refused: bool) -> OAuthClientProvider:
         """The SDK's provider, with the newest tokens: another process may have refreshed them. ``refused``
         tokens count as expired."""
-        provider, before = self._provider, self._login.record
+        provider = self._provider
         if provider is None or refused or not provider.context.is_token_valid():
             self._login.read()
-            if provider is None or self._login.record.get("tokens") != before.get("tokens"):
+            if provider is None or provider.context.current_tokens != self._login.tokens():
                 provider, refused = self._login.restored(provider_of(self._config, self._login)), False
         if refused:
             provider.context.token_expiry_time = 1.0
         self._provider = provider
         return provider
-
-    def _can_refresh(self) -> bool:
-        return self._provider is not None and self._provider.context.can_refresh_token()
 
 
 def forget_login(url: str) -> list[str]:

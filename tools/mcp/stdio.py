@@ -154,7 +154,7 @@ async def _log(running: Running, log: ServerLog) -> None:
 
 
 async def _end(running: Running) -> None:
-    """Close its stdin, then send SIGTERM, each with a moment to end; what is left is killed later."""
+    """Close its stdin, then send SIGTERM, each with a moment to end; the rest is killed later."""
     stdin = running.process.stdin
     assert stdin is not None
     for step, seconds in ((stdin.close, GRACE), (running.request_end, MOMENT)):

@@ -99,6 +99,22 @@ async def test_an_expired_token_is_refreshed_by_a_later_process(told: bool, tmp_
         assert record()["tokens"]["refresh_token"] != "refresh-token-1"
 
 
+async def test_two_processes_share_a_login_whose_refresh_token_is_of_use_once(tmp_path: Path) -> None:
+    async with login_server() as server:
+        await login(far(server), tmp_path, agree)
+        async with (
+            aclosing(connection(server, tmp_path)) as one,
+            aclosing(connection(server, tmp_path)) as other,
+        ):
+            for _ in range(2):
+                await one.tools()
+                await other.tools()
+                server.expire()
+            assert (await other.tools()).tools
+            assert (await one.tools()).tools
+        assert server.paths().count("/token") == 3  # the login, and one refresh each time
+
+
 async def test_a_revoked_login_is_requested_again(tmp_path: Path) -> None:
     async with login_server() as server:
         await login(far(server), tmp_path, agree)
