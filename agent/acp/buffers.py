@@ -13,6 +13,7 @@ from acp.core import RequestError
 from acp.schema import FileSystemCapabilities
 
 from quoth.agent.acp.loops import OnLoop
+from quoth.tools.registry.values import encodable
 from quoth.tools.storage.paths import is_missing
 from quoth.tools.text import short
 from quoth.tools.visible import visible
@@ -36,7 +37,7 @@ class ClientBuffers:
         self._silent: set[str] = set()  # files about which the client has not answered in time
 
     def read(self, real: Path) -> str | None:
-        if not real.is_relative_to(self._real):
+        if not self._has(real):
             return None
         try:
             answer = self._answer("read_text_file", real, READ_SECONDS)
@@ -47,13 +48,17 @@ class ClientBuffers:
         return str(answer.content)
 
     def writes(self, real: Path) -> bool:
-        return self._writes and real.is_relative_to(self._real)
+        return self._writes and self._has(real)
 
     def write(self, real: Path, text: str) -> None:
         try:
             self._answer("write_text_file", real, WRITE_SECONDS, content=text)
         except RequestError as error:
             raise _refused(error) from None
+
+    def _has(self, real: Path) -> bool:
+        """Whether the client knows a file: it is in its folder, and its name is text."""
+        return real.is_relative_to(self._real) and encodable(str(real)) == str(real)
 
     def _answer(self, method: str, real: Path, seconds: float, **more: Any) -> Any:
         """The client's answer. Raises RequestError, and OSError if none comes."""

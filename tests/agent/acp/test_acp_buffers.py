@@ -192,6 +192,7 @@ def test_paths_are_as_the_client_named_its_folder_and_none_is_outside_of_it(tmp_
         port = buffers(client, loop, tmp_path / "seen")
         assert port.read(tmp_path / "real/a.txt") == "text"
         assert port.read(tmp_path / "a.txt") is None
+        assert port.read(tmp_path / "real/\udcff.txt") is None, "the name is not text"
         assert not port.writes(tmp_path / "a.txt")
     assert client.paths == [f"{tmp_path}/seen/a.txt"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,12 +10,13 @@ from pathlib import Path
 import pytest
 from words import form, quoth, scripted, tool
 
-from quoth import Agent
+from quoth import Agent, AsyncAgent
 from quoth.agent.terminal.ask import AskTerminal
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.broker import DIFFERS
 from quoth.tools.consent.decisions import ChangeDiffersError
 from quoth.tools.consent.requests import Decision
+from quoth.tools.consent.shown import of_text
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.table import CognitiveTool
 
@@ -267,6 +269,24 @@ def test_what_a_tool_shows_binds_it_whatever_its_effects(tmp_path: Path) -> None
         (tmp_path / "a.txt").write_text("mine\n")
         with pytest.raises(ChangeDiffersError):
             agent.broker.decide(request.id, Decision())
+
+
+async def test_the_event_loop_turns_while_a_change_is_found(tmp_path: Path) -> None:
+    loop = asyncio.get_running_loop()
+
+    async def note(path: str) -> None: ...
+
+    def noted() -> list[list[str]]:
+        asyncio.run_coroutine_threadsafe(asyncio.sleep(0), loop).result(60)
+        return [["a.txt", OLD, "noted\n"]]
+
+    made = tool("note", note, params={"path": {"type": WorkspacePath}}, effects=["runs"], changes=noted)
+    (tmp_path / "a.txt").write_text(OLD)
+    async with AsyncAgent(workspace=tmp_path, session="s", tools=[made], model=scripted()) as agent:
+        assert (await agent.call('(note :path "a.txt")')).status == "pending"
+        (request,) = agent.broker.requests()
+        _digest, lines = of_text(agent.broker._find(request.id).files)["a.txt"]
+    assert lines, "the lines that would differ were found in time"
 
 
 def test_an_edited_call_replaces_what_the_file_held_when_it_was_approved(tmp_path: Path) -> None:
