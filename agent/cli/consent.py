@@ -5,6 +5,7 @@ flight.py decides steps of plans."""
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -178,6 +179,15 @@ def _no_step(id: str, step: str | None) -> None:
         raise UsageError(f"--step names a step of a plan, but {id} is not a plan. Give a file: PLAN.org")
 
 
+def _require_no_agent() -> None:
+    """Raise UsageError if another agent has started this command: it would decide its own request."""
+    from quoth.agent.guard.formats import FORMATS  # here: few requests are of other agents
+
+    for agent in FORMATS.values():
+        if agent.mark in os.environ:
+            raise UsageError(f"A command of {agent.title} cannot decide what {agent.title} may do.")
+
+
 def decide_request(options: Options, id: str, decision: Decision, *, resumes: bool = False) -> int:
     """Record a decision and print it; with ``resumes``, stdout is kept for the results of the resumed
     session."""
@@ -194,6 +204,8 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
         asked = find(options, id, broker)
         assert store is not None, "a request was found in it"
         assert broker is not None, "it belongs to the store"
+        if asked.route == "guard":
+            _require_no_agent()
         if decision.kind in ("once", "duration"):  # compare its changes with the shown ones
             _take_tools(options, store, broker, asked)
         if decision.kind in ("once", "duration") and not options.json and is_terminal(sys.stdout):

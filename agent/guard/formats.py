@@ -53,6 +53,7 @@ class AgentFormat:
     flat: bool = False
     every: str = "*"  # the matcher of all tools
     settings: tuple[str, ...] = ()
+    mark: str = ""  # the environment variable that its commands have
     then: str = ""  # what else the person does, after installing
     unseen: tuple[str, ...] = ()
     read: str = ""
@@ -111,6 +112,7 @@ CLAUDE_CODE = AgentFormat(
         ".claude/settings.json",
         ".claude/settings.local.json",
     ),
+    mark="CLAUDECODE",
     then='"onFailure" needs Claude Code 2.1.295; remove it for an older one. To see the hook: /hooks',
     unseen=(
         "a file that you name with =@= in a prompt",
@@ -166,6 +168,7 @@ GEMINI_CLI = AgentFormat(
     flat=True,
     every=".*",
     settings=("~/.gemini/settings.json", ".gemini/settings.json"),
+    mark="GEMINI_CLI",
     then="To see the hook: /hooks panel",
     unseen=(
         "a file that you name with =@= in a prompt",
@@ -197,6 +200,7 @@ CODEX = AgentFormat(
     asks=False,
     allows=False,
     settings=("~/.codex/config.toml", "~/.codex/hooks.json", ".codex/config.toml", ".codex/hooks.json"),
+    mark="CODEX_THREAD_ID",
     then="Codex runs a new hook only after you trust it: /hooks",
     unseen=(
         "=write_stdin=: what is typed into a command that runs already",

@@ -185,6 +185,16 @@ def test_an_agent_changes_neither_rules_nor_records_nor_its_own_hooks(
                 assert (said.kind, "hooks" in said.reason) == ("deny" if agent == "codex" else "ask", True)
 
 
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_agent_does_not_decide_its_own_request(agent: str, here: Path, state: Path) -> None:
+    files(state / "config", {"policy.hy": '(ask (shell :argv ["make" ...]))'})
+    request = ran("codex", "make", here).reason.partition("quoth approve ")[2].split()[0]
+    assert ran(agent, f"quoth approve {request}", here).kind == "deny"
+    said = quoth("approve", request, cwd=here, env={FORMATS[agent].mark: "1"})  # by a script that it wrote
+    assert (said.code, FORMATS[agent].title in said.err) == (2, True)
+    assert ran("codex", "make", here).kind == "deny"
+
+
 # Inputs that cannot be read
 
 
