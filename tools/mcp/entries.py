@@ -53,7 +53,8 @@ def escaped(text: str, most: int = MAX_TEXT) -> str:
 
 
 def cleaned(value: Any) -> Any:
-    """A schema with all its texts escaped. It is also checked in this form: what was shown is what counts."""
+    """Data with all its texts escaped. Not for a schema: its texts are compared, and registry/plain_schema.py
+    shows none that misleads."""
     if isinstance(value, str):
         return value if value.isascii() and value.isprintable() and len(value) <= MAX_TEXT else escaped(value)
     if isinstance(value, dict):
@@ -78,9 +79,9 @@ def _stated(effects: Effects, name: str, digest: str, *, renewed: bool) -> tuple
 def schema_fault(fields: Fields) -> str:
     """Why the schemas of a tool cannot be used, as a clause with its full stop; empty if they can."""
     try:
-        SchemaParams(cleaned(fields.get("inputSchema")))
+        SchemaParams(fields.get("inputSchema"))
         if "outputSchema" in fields:
-            WholeSchema(cleaned(fields["outputSchema"]))
+            WholeSchema(fields["outputSchema"])
     except DefinitionError as error:
         return escaped(str(error))
     except RecursionError:
@@ -176,7 +177,7 @@ class Entries:
             body,
             renewed=pin.renewed,
             hides="writeOnly" in pin.text or "password" in pin.text,
-            output_schema=(lambda: cleaned(pin.fields["outputSchema"])) if pin.declares else None,
+            output_schema=(lambda: pin.fields["outputSchema"]) if pin.declares else None,
             free_text=None if pin.declares else True,
         )
 
@@ -205,7 +206,7 @@ class Entries:
         return tool_from_schema(
             name,
             described(self._name, description),
-            cleaned(schema()) if hides else lambda: cleaned(schema()),
+            schema() if hides else schema,
             effects=effects,
             body=body,
             served=served,

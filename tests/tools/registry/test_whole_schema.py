@@ -142,6 +142,14 @@ def test_a_text_with_invisible_characters_is_not_shown() -> None:
     assert shown["long"] == {"type": "string", "description": "x" * (MAX_CHARS - 1) + "…"}
 
 
+def test_a_text_that_is_not_shown_is_still_checked_as_it_is() -> None:
+    schema = of_it(
+        {"enum": ["k\u03a9", "b"], "description": "In \u03a9"}
+    )  # a Greek letter beside a Latin one
+    assert tool_of(schema).schema["properties"] == {"it": {"description": "In \u03a9"}}
+    assert (said_of(schema, "k\u03a9"), said_of(schema, "a")) == ("", ':it must match enum ["k\u03a9" "b"].')
+
+
 def test_properties_of_branches_are_optional_parameters() -> None:
     schema = {
         "type": "object",
