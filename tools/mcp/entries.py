@@ -79,7 +79,7 @@ def _stated(effects: Effects, name: str, digest: str, *, renewed: bool) -> tuple
 def schema_fault(fields: Fields) -> str:
     """Why the schemas of a tool cannot be used, as a clause with its full stop; empty if they can."""
     try:
-        SchemaParams(fields.get("inputSchema"))
+        SchemaParams(fields.get("inputSchema", {}))
         if "outputSchema" in fields:
             WholeSchema(fields["outputSchema"])
     except DefinitionError as error:
