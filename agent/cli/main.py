@@ -72,7 +72,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "trust": ("policy.trust", "Use the rules, settings, skills and AGENTS.md that a workspace brings."),
         "guard": (
             "guard.guard",
-            "Judge the calls of another agent, such as Claude Code, by your rules, as its hook.",
+            "Judge the calls of another agent, as its hook. What hooks never see: quoth help guard.",
         ),
         "audit": (
             "audit.audit",
