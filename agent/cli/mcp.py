@@ -29,6 +29,7 @@ from quoth.agent.config.loading import load_config
 from quoth.agent.run.servers import configured, opening_of
 from quoth.agent.terminal.input import read_file, require_person
 from quoth.agent.terminal.output import complain, print_json, print_line, tell_next
+from quoth.tools.call.redaction import redact
 from quoth.tools.errors import UsageError, no_such
 from quoth.tools.installing import install_extra
 from quoth.tools.lisp.forms import CallForm
@@ -40,7 +41,7 @@ from quoth.tools.mcp.config import (
     remove_server,
     server_name,
 )
-from quoth.tools.mcp.entries import entry_name, refused_names, schema_fault, stated_effects
+from quoth.tools.mcp.entries import Effects, entry_name, refused_names, schema_fault, stated_effects
 from quoth.tools.mcp.pins import (
     Change,
     Fields,
@@ -249,7 +250,7 @@ def _row(config: ServerConfig, options: Options) -> dict[str, Any]:
 def _show_tools(options: ListOptions, name: str) -> int:
     config = _configured(options).find(name)
     pins = _pins(config, options)
-    rows = [_tool_json(pins, pin, options) for pin in pins.tools.values()]
+    rows = _tools_json(pins, options)
     if options.json:
         print_json(rows)
         return DONE
@@ -259,24 +260,20 @@ def _show_tools(options: ListOptions, name: str) -> int:
     return DONE
 
 
-def _tool_json(pins: ServerPins, pin: ToolPin, options: Options) -> dict[str, Any]:
-    name = entry_name(pins.server, pin.name)
-    effects, rule = stated_effects(_stated(options), name, pin)
-    return {
-        "name": name,
-        "tool": pin.name,
-        "digest": pin.digest,
-        "effects": list(effects),
-        "rule": rule,
-        "says": list(pin.says),
-    }
+def _tools_json(pins: ServerPins, options: Options) -> list[dict[str, Any]]:
+    stated, rows = _stated(options), []
+    for pin in pins.tools.values():
+        effects, rule = stated_effects(stated, name := entry_name(pins.server, pin.name), pin)
+        row = {"name": name, "tool": pin.name, "digest": pin.digest, "effects": list(effects), "rule": rule}
+        rows.append({**row, "says": list(pin.says), **({"fault": pin.fault} if pin.fault else {})})
+    return rows
 
 
 def _effects_words(effects: Sequence[str]) -> str:
     return " ".join(f":{effect}" for effect in effects)
 
 
-def _stated(options: Options) -> dict[str, Any]:
+def _stated(options: Options) -> Effects:
     return load_policy(options.folder, options.policy).effects
 
 
@@ -301,12 +298,12 @@ def trust(options: ServerOptions) -> int:
         prompts=more[1],
         fault=schema_fault,
     )
-    changed = {} if before is None else changes(before, config.target, listed.tools)
+    changed = changes(before or pins, config.target, listed.tools)
     refused = refused_names(config.name, pins.tools, lambda name: "")
     if before is not None and before.digest == pins.digest and before.address == pins.address:
         return _told_trusted(options, pins, f"{config.name} is trusted in this form already.", changed)
     if not options.json or not options.yes:
-        complain("\n".join(_shown(config, listed, pins, before, changed, refused, options)), name="")
+        complain("\n".join(_shown(config, listed, pins, before, changed, refused, _stated(options))), name="")
     if not options.yes and not confirmed(f"Trust these tools of {config.name}?", no_input=options.no_input):
         complain("Nothing was trusted.")
         return FAILED
@@ -318,8 +315,8 @@ def trust(options: ServerOptions) -> int:
 
 def _told_trusted(options: Options, pins: ServerPins, sentence: str, changed: dict[str, Change]) -> int:
     if options.json:
-        tools = [_tool_json(pins, pin, options) for pin in pins.tools.values()]
-        said = {"status": "trusted", "server": pins.server, "digest": pins.digest, "tools": tools}
+        said = {"status": "trusted", "server": pins.server, "digest": pins.digest}
+        said["tools"] = _tools_json(pins, options)
         print_json({**said, "changes": [_change_json(one) for one in changed.values()]})
     else:
         print_line(sentence)
@@ -333,13 +330,13 @@ def _shown(
     before: ServerPins | None,
     changed: dict[str, Change],
     refused: dict[str, str],
-    options: Options,
+    stated: Effects,
 ) -> Iterator[str]:
     """What a person reads before the question. Tools that are trusted in this form are only counted."""
     yield f"The MCP server {config.name} ({config.source})"
     yield f"  {'URL' if config.url else 'command'}: {visible(config.shown)}"
     if before is not None and before.address != config.target:
-        yield f"  before: {visible(before.address)}"
+        yield f"  before: {visible(redact(before.address))}"
     if listed.said:
         yield f"  it says it is {visible(listed.said)}"
     offers = [what for what, offered in (("resources", pins.resources), ("prompts", pins.prompts)) if offered]
@@ -351,7 +348,7 @@ def _shown(
             same += 1
             continue
         yield ""
-        yield from _shown_tool(pins, pin, changed.get(name), options)
+        yield from _shown_tool(pins, pin, changed.get(name), stated)
         if why := refused.get(name) or (pin.fault and f"It is left out: {pin.fault}"):
             yield f"  {why}"
     for name, change in changed.items():
@@ -362,8 +359,8 @@ def _shown(
         yield f"\n{number_of(same, 'tool')} as trusted before."
 
 
-def _shown_tool(pins: ServerPins, pin: ToolPin, change: Change | None, options: Options) -> Iterator[str]:
-    effects, rule = stated_effects(_stated(options), name := entry_name(pins.server, pin.name), pin)
+def _shown_tool(pins: ServerPins, pin: ToolPin, change: Change | None, stated: Effects) -> Iterator[str]:
+    effects, rule = stated_effects(stated, name := entry_name(pins.server, pin.name), pin)
     head = f"{name}  digest {pin.digest[:12]}"
     yield head if change is None else f"{head}  {change.what}"
     if change is not None and change.before is not None:
@@ -372,8 +369,8 @@ def _shown_tool(pins: ServerPins, pin: ToolPin, change: Change | None, options: 
         yield from (f"  {line}" for line in lines_of(pin.fields))
     by = f"by {rule}" if rule else "the default: each call asks"
     yield f"  effects: {_effects_words(effects)} ({by})"
-    if not rule and pin.renewed and name in (stated := _stated(options)):
-        one = stated[name][0]
+    if not rule and pin.renewed and name in stated:
+        one = next(iter(stated[name]))
         kept = f'(effects {name} {_effects_words(one.effects)} :digest "{pin.digest[:12]}")'
         yield f"  {one.place} is about an earlier form; for this one: {kept}"
 

@@ -396,8 +396,8 @@ def take_over(options: OptionsT, store: Store | None, session: str, user: str) -
         if row.kept in said and row.kept != "limits" and name not in left_out
         if is_given(said[row.kept]) and now[name] in (getattr(CommandSettings, name), [])
     }
-    if not foreign and "tools" in more:
-        more["tools"] = [file for file in more["tools"] if not is_missing(file)]
+    for name in more.keys() & {"tools", "mcp"} if not foreign else ():
+        more[name] = [file for file in more[name] if not is_missing(file)]
     for name in more.keys() & {"sources", "channels"}:
         more[name] = [f"{one}={where}" for one, where in more[name].items()]
     if said.get("search") == "" and not (options.search or os.environ.get("QUOTH_SEARCH")):

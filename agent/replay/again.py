@@ -25,6 +25,9 @@ from quoth.tools.policy.project import find_project
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import is_missing
 
+# Settings that are files of tools, with words for all of them and for one.
+FILES_OF_TOOLS = (("tools", "tools", "tool file"), ("mcp", "MCP servers", "file of MCP servers"))
+
 
 def session_in_store(store: Store, session: str) -> list[Event]:
     """All events of a session, without declared secrets. Raises TranscriptError if an event was altered."""
@@ -83,15 +86,17 @@ def rebuilt_agent(
             why = "was chosen on another machine" if given.foreign else "does not exist"
             how = f"{FLAGS[name]} {'CMD' if name == 'gate_command' else 'FILE'}"
             raise UsageError(f"The {what} {said[name]} {why}; give the one to use: {how}")
-    if not is_given(chosen.get("tools")):
-        named: list[str] = list(said["tools"] or ())
+    for name, whole, one in FILES_OF_TOOLS:
+        if is_given(chosen.get(name)):
+            continue
+        named: list[str] = list(said.get(name) or ())
         if named and given.foreign:
             notes.append(
-                f"These tools were chosen on another machine and are not loaded: {', '.join(named)}."
+                f"These {whole} were chosen on another machine and are not loaded: {', '.join(named)}."
             )
             named = []
-        notes += [f"The tool file {file} is not there any more." for file in named if is_missing(file)]
-        said["tools"] = [file for file in named if not is_missing(file)]
+        notes += [f"The {one} {file} is not there any more." for file in named if is_missing(file)]
+        said[name] = [file for file in named if not is_missing(file)]
     services = service_options(services)
     if given.said.get("knowledge"):  # for its tools; a replay stores nothing
         services = replace(services, knowledge_base=FileKnowledge(Workspace(root)))
