@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
@@ -29,6 +29,7 @@ from acp.schema import (
     InitializeResponse,
     ListSessionsResponse,
     LoadSessionResponse,
+    McpCapabilities,
     NewSessionResponse,
     PromptCapabilities,
     PromptResponse,
@@ -47,6 +48,7 @@ from acp.schema import (
 
 from quoth.agent.acp.asking import AcpPerson
 from quoth.agent.acp.buffers import ClientBuffers
+from quoth.agent.acp.client_servers import keep_servers
 from quoth.agent.acp.commands import COMMANDS, command_in, run_command, with_attached
 from quoth.agent.acp.loops import OnLoop
 from quoth.agent.acp.session import AcpSession
@@ -78,9 +80,12 @@ STOPS: dict[ReplyReason, StopReason] = {
 
 
 class OpenAgent(Protocol):
-    """Opens the agent of a session: a new one, or the one with this id."""
+    """Opens the agent of a session: a new one, or the one with this id. ``servers`` are files with the MCP
+    servers of the client."""
 
-    def __call__(self, folder: Path, session: str | None, consent: Any, channel: str) -> AsyncAgent: ...
+    def __call__(
+        self, folder: Path, session: str | None, consent: Any, channel: str, servers: Sequence[Path]
+    ) -> AsyncAgent: ...
 
 
 # Opens the store of a folder's workspace, or None if it has none.
@@ -123,6 +128,7 @@ class AcpServer:
             agent_info=Implementation(name="quoth", version=version("quoth")),
             agent_capabilities=AgentCapabilities(
                 load_session=True,
+                mcp_capabilities=McpCapabilities(http=True),
                 prompt_capabilities=PromptCapabilities(image=True, embedded_context=True),
                 session_capabilities=SessionCapabilities(
                     list=SessionListCapabilities(),
@@ -278,9 +284,6 @@ class AcpServer:
             raise RequestError.auth_required({"details": f"{error} Or: {LOGIN}"}) from None
 
     async def _opened(self, cwd: str, session: str | None, servers: list[Any] | None) -> AcpSession:
-        if servers:
-            said = "quoth takes no MCP servers from a client. Leave mcpServers empty."
-            raise RequestError.invalid_params({"details": said})
         folder = _folder(cwd)
         async with self._turn_to_open:
             with _sentences():
@@ -292,7 +295,8 @@ class AcpServer:
                     if (before := self._talks.pop(session, None)) is not None:
                         await before.aclose()
                 person = AcpPerson(self._client, self._name, forms=self._forms)
-                agent = self._opening(folder, session, person, f"acp {self._name}")
+                files = keep_servers(self._name, servers) if servers else []
+                agent = self._opening(folder, session, person, f"acp {self._name}", files)
             person.session, person.root = agent.session, str(agent.workspace.root)
             if self._files is not None and self._files.read_text_file:
                 agent.workspace.buffers = ClientBuffers(self._client, agent.session, folder, self._files)
@@ -300,6 +304,8 @@ class AcpServer:
                 talk = AcpSession(agent, self._client, loaded=session is not None)
             self._talks[agent.session] = talk
         agent.on_event = talk.hear
+        for note in (*agent.policy.notes, *agent.config.notes):
+            talk.show(update_agent_message_text(f"{note}\n"))
         talk.show(
             update_available_commands(
                 AvailableCommand(

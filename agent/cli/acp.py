@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -47,11 +48,14 @@ def acp(options: AcpOptions) -> int:
         one.project.require_rules()
         return open_store(one)
 
-    def opening(folder: Path, session: str | None, consent: Any, channel: str) -> AsyncAgent:
+    def opening(
+        folder: Path, session: str | None, consent: Any, channel: str, servers: Sequence[Path]
+    ) -> AsyncAgent:
         one = at(folder, session)
         if session:
             with open_store(one) as store:
                 one = take_over(one, store, session, one.asker)
+        one = replace(one, mcp=[*options.mcp, *map(str, servers)])
         agent = agent_of(one, channel=channel, **({"consent": consent} if not one.yes else {}))
         agent.deliver = None  # standard output is the client's; messages are among the updates
         return agent

@@ -521,7 +521,7 @@ def _earlier(config: ServerConfig, options: Options) -> ServerPins | None:
 def _pins(config: ServerConfig, options: Options) -> ServerPins:
     pins = read_pins(pins_of(config, options.folder))
     if pins is None:
-        raise UsageError(f"{config.name} is not trusted yet. Type: quoth mcp trust {config.name}")
+        raise UsageError(f"{config.name} is not trusted yet. Type: quoth mcp trust {config.named}")
     return pins
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -66,6 +67,15 @@ class ServerConfig:
     def target(self) -> str:
         """The command line or the URL as written, for lists and pins."""
         return self.url or json.dumps([self.command, *self.args], ensure_ascii=False)
+
+    @property
+    def named(self) -> str:
+        """Its name as a command takes it, with the file that it is from unless it is found without."""
+        if self.source in ("", OWN_NAME, at_home(user_servers())):
+            return self.name
+        home, slash, rest = self.source.partition("~/")
+        file = f"~/{shlex.quote(rest)}" if slash and not home else shlex.quote(self.source)
+        return f"{self.name} --mcp {file}"
 
     @property
     def shown(self) -> str:

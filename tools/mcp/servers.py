@@ -96,21 +96,22 @@ class LiveServer:
     def refusal(self, tool: str, digest: str) -> str:
         """Why a tool, as the model was shown it, may not be called now; empty if it may. ``tool`` is its name
         at the server, empty for the entries that are not a tool there."""
-        name = self.config.name
+        config, name = self.config, self.config.name
         try:
             pins = self.pins
         except UsageError as error:
             return str(error)
         if pins is None:
-            return f"The MCP server {name} is not trusted. To see and trust its tools: quoth mcp trust {name}"
+            to_trust = f"quoth mcp trust {self.config.named}"
+            return f"The MCP server {name} is not trusted. To see and trust its tools: {to_trust}"
         if pins.address != self.config.target:
-            return f"The MCP server {name} has another command or URL than when it was trusted. {_look(name)}"
+            return (
+                f"The MCP server {name} has another command or URL than when it was trusted. {_look(config)}"
+            )
         if not tool:
             return ""
         if self._is_current and (change := self.changed.get(tool)) is not None:
-            return (
-                f"{visible(tool)} of the MCP server {name} {change.what} since it was trusted. {_look(name)}"
-            )
+            return f"{visible(tool)} of the MCP server {name} {change.what} since it was trusted. {_look(config)}"
         if (pin := pins.tools.get(tool)) is None or pin.digest != digest:
             return f"{visible(tool)} of the MCP server {name} was trusted in another form; start quoth again."
         return ""
@@ -159,8 +160,9 @@ class LiveServer:
                 # A change that is announced from here on counts.
                 self._compared, self._compared_at = start, time.monotonic()
                 await self._compare(connection, start)
-        name = self.config.name
-        raise ToolFailure("denied", f"The MCP server {name} does not stop changing its tools. {_look(name)}")
+        config = self.config
+        said = f"The MCP server {config.name} does not stop changing its tools. {_look(config)}"
+        raise ToolFailure("denied", said)
 
     async def _compare(self, connection: Connection, start: int) -> None:
         try:
@@ -181,8 +183,10 @@ class LiveServer:
             await self._connection.aclose()
 
 
-def _look(server: str) -> str:
-    return f"To see the difference: quoth mcp diff {server}. To trust it: quoth mcp trust {server}"
+def _look(server: ServerConfig) -> str:
+    return (
+        f"To see the difference: quoth mcp diff {server.named}. To trust it: quoth mcp trust {server.named}"
+    )
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
@@ -207,7 +211,7 @@ class LiveServers:
                 server = LiveServer(config, opening)
             except UsageError as error:
                 self.notes.append(
-                    f"{error} To look at its tools and trust them: quoth mcp trust {config.name}"
+                    f"{error} To look at its tools and trust them: quoth mcp trust {config.named}"
                 )
                 continue
             if server.pins is None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
+import stat
 import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast, get_args
 
+import mcp_server
 import pytest
 from acp.core import RequestError
 from acp.helpers import image_block, resource_block, text_block
@@ -18,6 +21,7 @@ from acp.schema import (
     EnvVariable,
     McpServerStdio,
     ResourceContentBlock,
+    SseMcpServer,
     StopReason,
     TextResourceContents,
 )
@@ -35,6 +39,7 @@ from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.database import existing_store
+from quoth.tools.storage.paths import state_dir
 
 WRITE = '(write-file :path "b.txt" :content "two\\n")'
 
@@ -372,13 +377,15 @@ async def test_what_cannot_be_done_is_refused_with_a_sentence(
     shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("QUOTH_MODEL", raising=False)
-    server = McpServerStdio(name="x", command="x", args=[], env=[EnvVariable(name="A", value="b")])
+    server = McpServerStdio(name="quoth", command="x", args=[], env=[EnvVariable(name="A", value="b")])
+    elsewhere = SseMcpServer(name="x", type="sse", url="http://localhost/x", headers=[])
     async with editor(shop, "--model", "openai:gpt", client=Editor()) as client:
         agent = client.agent
         session = await new(client, shop)
         said = [
             await refused(lambda: agent.new_session(cwd="shop")),
             await refused(lambda: agent.new_session(cwd=str(shop), mcp_servers=[server])),
+            await refused(lambda: agent.new_session(cwd=str(shop), mcp_servers=[elsewhere])),
             await refused(lambda: agent.load_session(cwd=str(shop), session_id="s9")),
             await refused(lambda: client.say("s9", "Hello.")),
             await refused(lambda: client.say(session, "")),
@@ -390,7 +397,8 @@ async def test_what_cannot_be_done_is_refused_with_a_sentence(
         ]
     wanted = (
         "absolute path",
-        "no MCP servers",
+        "reserved",
+        "transport",
         "session s9",
         "not open here",
         "empty",
@@ -399,6 +407,26 @@ async def test_what_cannot_be_done_is_refused_with_a_sentence(
         "models login",
     )
     assert [word for word, one in zip(wanted, said, strict=True) if word not in one] == []
+
+
+async def test_the_servers_of_an_editor_are_used_once_a_person_trusts_them(shop: Path) -> None:
+    files(shop, {"r.txt": '(my-notes--note :text "hi")\n---\nNoted.\n'})
+    program, *args = mcp_server.command("--effects", str(shop / "effects"))
+    server = McpServerStdio(name="My notes", command=program, args=args, env=[])
+    async with editor(shop, *scripted(shop), client=Editor("once")) as client:
+        session = await client.agent.new_session(cwd=str(shop), mcp_servers=[server])
+        await client.agent.close_session(session_id=session.session_id)
+        assert (found := re.search(r"quoth (mcp trust my-notes --mcp \S+)", client.words()))
+        assert quoth(*found[1].split(), "--yes", cwd=shop).code == 0
+        trusted = await client.agent.new_session(cwd=str(shop), mcp_servers=[server])
+        await client.say(trusted.session_id, "Note it.")
+        assert [one.title for one in client.asked] == ['(my-notes--note :text "hi")']
+        assert (shop / "effects").read_text().count("hi") == 1
+        changed = McpServerStdio(name="My notes", command=program, args=[*args, "--many", "1"], env=[])
+        await client.agent.new_session(cwd=str(shop), mcp_servers=[changed])
+        await client.agent.close_session(session_id=trusted.session_id)
+    kept = [*state_dir().glob("client-servers/*/my-notes.json")]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in kept] == [0o600]
 
 
 async def test_a_session_is_forked_closed_and_opened_again(shop: Path) -> None:

@@ -1,0 +1,46 @@
+"""The MCP servers that a client passes with a session. Each is kept as a file with ``mcpServers`` among the
+user's own data, so that a person can look at its tools and trust them as those of any other server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from acp.schema import HttpMcpServer, McpServerStdio
+
+from quoth.agent.session.index import session_of
+from quoth.tools.errors import UsageError
+from quoth.tools.mcp.config import KEY, read_servers
+from quoth.tools.storage.atomic import replace_file
+from quoth.tools.storage.paths import state_dir
+
+
+def keep_servers(client: str, servers: Sequence[Any]) -> list[Path]:
+    """Write a file for each server of the client of this name, and return their paths. Raises UsageError."""
+    folder = state_dir() / "client-servers" / session_of("acp", client)
+    files = []
+    for server in servers:
+        found = read_servers({server.name: _settings(server)}, f"the client {client}")
+        path = folder / f"{next(iter(found.configs))}.json"
+        text = json.dumps({KEY: {server.name: _settings(server)}}, indent=2) + "\n"
+        try:
+            if not path.exists() or path.read_text() != text:
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                replace_file(path, [text.encode()], 0o600)  # the client may pass a token
+        except OSError as error:
+            raise UsageError(f"The MCP server cannot be kept in {path}: {error.strerror}.") from None
+        files.append(path)
+    return files
+
+
+def _settings(server: Any) -> dict[str, Any]:
+    if isinstance(server, McpServerStdio):
+        env = {one.name: one.value for one in server.env}
+        return {"command": server.command, "args": server.args, "env": env}
+    if isinstance(server, HttpMcpServer):
+        return {"url": server.url, "headers": {one.name: one.value for one in server.headers}}
+    raise UsageError(
+        f"The MCP server {server.name} has a transport that quoth does not speak; it speaks stdio and http."
+    )
