@@ -111,7 +111,8 @@ class LiveServer:
         if not tool:
             return ""
         if self._is_current and (change := self.changed.get(tool)) is not None:
-            return f"{visible(tool)} of the MCP server {name} {change.what} since it was trusted. {_look(config)}"
+            said = f"{visible(tool)} of the MCP server {name} {change.what}"
+            return f"{said} since it was trusted. {_look(config)}"
         if (pin := pins.tools.get(tool)) is None or pin.digest != digest:
             return f"{visible(tool)} of the MCP server {name} was trusted in another form; start quoth again."
         return ""
