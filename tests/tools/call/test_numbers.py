@@ -40,7 +40,7 @@ PROMISED = {
     "call.Call.event": 0,
     "ignored.Ignored.files": 0,
     "ignored.Ignored.folders": 0,
-    "keeping.FileWrite._field_defaults": {"mode": 0, "folders": 0},
+    "keeping.FileWrite._field_defaults": {"mode": 0, "folders": 0, "unsaved": False},
     "service_types.Block.limit": 0,
     "service_types.Block.version": 1,
     "service_types.SearchOptions.limit": 10,
