@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,8 @@ def _install(options: GuardOptions, agent: AgentFormat) -> int:
     complain(f"Nothing was written. Put this into {agent.settings[0]}, then restart {agent.title}.")
     if agent.then:
         complain(agent.then)
+    if find_spec("tree_sitter_bash") is None:
+        complain("It reads command lines only with: pip install 'quoth[guard]'")
     for note in policy.notes:
         complain(note)
     if not policy.layers:

@@ -113,7 +113,7 @@ CLAUDE_CODE = AgentFormat(
         ".claude/settings.local.json",
     ),
     mark="CLAUDECODE",
-    then='"onFailure" needs Claude Code 2.1.295; remove it for an older one. To see the hook: /hooks',
+    then='"onFailure" has an effect from Claude Code 2.1.295 on. To see the hook: /hooks',
     unseen=(
         "a file that you name with =@= in a prompt",
         "a command that you type after =!=",

@@ -23,6 +23,8 @@ import pytest
 from hooks import AGENTS, RUNNER, Answered, read_answer, sent
 from words import Running, files, quoth, started, wait_until
 
+from quoth.agent.cli import guard
+from quoth.agent.cli.main import main
 from quoth.agent.guard.formats import FORMATS
 from quoth.agent.guard.install import hook_command
 
@@ -164,9 +166,9 @@ def test_a_process_that_hangs_is_killed_by_the_kernel(here: Path) -> None:
 
 @contextmanager
 def serving(place: Path, here: Path, *more: str) -> Iterator[Running]:
-    with started("guard", "--socket", str(place), *more, cwd=here) as guard:
-        guard.says("Answering at")
-        yield guard
+    with started("guard", "--socket", str(place), *more, cwd=here) as running:
+        running.says("Answering at")
+        yield running
 
 
 def asked(place: Path, data: bytes) -> bytes:
@@ -186,23 +188,23 @@ def asked(place: Path, data: bytes) -> bytes:
 def test_a_running_guard_answers_the_printed_line(agent: str, here: Path, place: Path) -> None:
     command, _ = installed(agent, here, "--socket", str(place))
     assert "did not answer" in run(command, agent, "ls", here).reason  # nobody serves yet
-    with serving(place, here) as guard:
+    with serving(place, here) as running:
         assert stat.S_IMODE(place.stat().st_mode) == 0o600
         assert "no rm" in run(command, agent, "rm x", here).reason
         assert run(command, agent, "ls", here) == Answered("")
         files(Path(os.environ["QUOTH_CONFIG"]), {"policy.hy": '(deny (shell :argv ["ls" ...]))'})
         assert run(command, agent, "ls", here).kind == "deny"  # the rules of now
-        guard.interrupt()
-        assert guard.ended().code == 0
+        running.interrupt()
+        assert running.ended().code == 0
     assert not place.exists()
     assert "did not answer" in run(command, agent, "ls", here).reason
 
 
 def test_a_killed_guard_denies_and_another_takes_its_place(here: Path, place: Path) -> None:
     command, _ = installed("codex", here, "--socket", str(place))
-    with serving(place, here) as guard:
-        guard.process.kill()
-        guard.process.wait()
+    with serving(place, here) as running:
+        running.process.kill()
+        running.process.wait()
     assert "did not answer" in run(command, "codex", "ls", here).reason
     with serving(place, here):
         assert run(command, "codex", "ls", here) == Answered("")
@@ -264,6 +266,17 @@ def test_a_mistake_is_a_sentence(words: tuple[str, ...], said: str, here: Path) 
     assert done.code == 2
     assert done.out == ""
     assert said in done.err
+
+
+def test_install_says_that_the_parser_is_missing(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(here)
+    main(["guard", "install", "codex"])
+    assert "quoth[guard]" not in capsys.readouterr().err
+    monkeypatch.setattr(guard, "find_spec", lambda name: None)
+    main(["guard", "install", "codex"])
+    assert "pip install 'quoth[guard]'" in capsys.readouterr().err
 
 
 def test_install_says_that_the_projects_rules_are_not_trusted(here: Path) -> None:
