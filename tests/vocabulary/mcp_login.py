@@ -33,6 +33,7 @@ class LoginServer:
     refreshable: set[str] = field(default_factory=set)
     asked: list[tuple[str, str]] = field(default_factory=list)  # path, header Authorization
     clients: int = 0
+    lists_for_all: bool = False  # only calls need a login
     refuse: str = ""
     scope: str = ""
     _count: int = 0
@@ -124,13 +125,13 @@ class LoginServer:
         )
 
     async def _mcp(self, request: Request) -> Response:
-        scope = self.issued.get(request.headers.get("authorization", "").removeprefix("Bearer "))
-        if scope is None:
-            return Response(status_code=401, headers={"www-authenticate": 'Bearer scope="read"'})
         if request.method == "GET":
             return Response(status_code=405)
         said = await request.json()
-        if said["method"] == "tools/call" and "write" not in scope.split():
+        scope = self.issued.get(request.headers.get("authorization", "").removeprefix("Bearer "))
+        if scope is None and (said["method"] == "tools/call" or not self.lists_for_all):
+            return Response(status_code=401, headers={"www-authenticate": 'Bearer scope="read"'})
+        if said["method"] == "tools/call" and "write" not in (scope or "").split():
             needs = 'Bearer error="insufficient_scope", scope="write"'
             return Response(status_code=403, headers={"www-authenticate": needs})
         if "id" not in said:

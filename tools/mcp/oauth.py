@@ -40,6 +40,7 @@ from quoth.tools.visible import visible
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CALLBACK = "/callback"
+LONGEST_CHALLENGE = 2_000  # characters of a server's refusal
 PATIENCE = 600.0  # seconds for a person to log in
 MOST_REQUESTS = 50  # at the redirect address, before a login is given up
 Ask = Callable[[str], Awaitable[None]]  # shows the person an address to open
@@ -163,9 +164,10 @@ class StoredLogin(httpx2.Auth):
             self._login.read()
             if response.status_code != 401 or not self._login.record.get("tokens"):
                 break
-        if self._login.record:  # the next login answers this
-            challenge = response.headers.get("www-authenticate", "")
-            self._login.write(challenge={"status": response.status_code, "header": challenge})
+        header = response.headers.get("www-authenticate", "")[:LONGEST_CHALLENGE]
+        challenge = {"status": response.status_code, "header": header}
+        if self._login.record.get("challenge") != challenge:
+            self._login.write(challenge=challenge)  # the next login answers it
         command = f"{own_command()} mcp login {self._config.name}"
         raise LoginNeeded(f"The MCP server {self._config.name} requires a login. Type: {command}")
 

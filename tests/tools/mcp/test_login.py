@@ -49,7 +49,7 @@ async def test_a_run_never_begins_a_login(tmp_path: Path) -> None:
             await listed(server, tmp_path)
         assert str(caught.value).endswith(" mcp login far")
         assert set(server.paths()) == {"/mcp"}  # no discovery, no registration
-        assert not logins_path().exists()
+        assert set(record()) == {"resource", "challenge"}
 
 
 async def test_a_login_is_kept_in_a_private_file_and_used(
@@ -137,6 +137,21 @@ async def test_a_call_that_needs_more_rights_is_answered_by_a_login(tmp_path: Pa
                 await connected.call("echo", {})
             await login(far(server), tmp_path, agree)
             assert set(server.scope.split()) == {"read", "write"}
+            assert (await connected.call("echo", {})).content[0].text == "called"  # type: ignore[union-attr]
+
+
+async def test_a_server_that_requires_a_login_for_calls_only(tmp_path: Path) -> None:
+    async with login_server() as server:
+        server.lists_for_all = True
+        assert await login(far(server), tmp_path, agree) == ""
+        async with aclosing(connection(server, tmp_path)) as connected:
+            await connected.tools()
+            with pytest.raises(LoginNeeded, match=NEEDS):
+                await connected.call("echo", {})
+            assert await login(far(server), tmp_path, agree) == str(logins_path())
+            with pytest.raises(LoginNeeded, match=NEEDS):  # now for the scope of a call
+                await connected.call("echo", {})
+            await login(far(server), tmp_path, agree)
             assert (await connected.call("echo", {})).content[0].text == "called"  # type: ignore[union-attr]
 
 
