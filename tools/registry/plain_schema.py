@@ -28,8 +28,9 @@ from quoth.tools.safe_regex import compiled
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
-MAX_SHOWN: Final = 2000  # schemas in one plain schema, where each use of a reference is a copy
+MAX_SHOWN: Final = 1000  # schemas in one plain schema, where each use of a reference is a copy
 MAX_DEPTH: Final = 50  # of schemas in one another; also of references, each to the next
+MAX_VALUES: Final = 500  # of an enum that is shown
 MAX_CHARS: Final = 1000  # of a description or default that is shown
 Schema = dict[str, Any]
 
@@ -61,7 +62,7 @@ def plain_type(schema: Schema) -> type[JsonType]:
 
 def root_names(root: Mapping[str, Any]) -> list[str]:
     """The names of the properties of the root of a schema."""
-    properties, required = root.get("properties", {}), root.get("required", ())
+    properties, required = root.get("properties", {}), root.get("required", [])
     if not root.keys().isdisjoint(_APPLYING) or type(properties) is not dict or type(required) is not list:
         return [*RootProperties(root).names]
     more = [name for name in required if isinstance(name, str) and name not in properties]
@@ -206,9 +207,7 @@ class _Plain:
                 made[word] = bound
         for word in ("format", "contentEncoding") if kind == "string" else ():
             told = next((part.node[word] for part in parts if word in part.node), None)
-            if (
-                isinstance(told, str) and _is_clear(told) and told not in PATHS
-            ):  # a path there is not one of the workspace
+            if isinstance(told, str) and _is_clear(told) and told not in PATHS:  # none of this workspace
                 made[word] = told
         return made
 
@@ -279,7 +278,7 @@ def _annotations(parts: Sequence[Applied]) -> Schema:
 
 def _is_told(branches: list[Any]) -> bool:
     """Whether branches of a union say more than which fields go together."""
-    silent = {"required", "not", "title", "description", "properties"}
+    silent = {"required", "not", "title", "description"}
     return bool(branches) and not all(isinstance(one, Mapping) and one.keys() <= silent for one in branches)
 
 
@@ -338,6 +337,8 @@ def _constants(parts: Sequence[Applied]) -> list[Any] | None:
     ]
     if not lists:
         return None
+    if max(map(len, lists)) > MAX_VALUES:
+        return []
     if not all(_is_scalar(value) and _is_clear(value) for values in lists for value in values):
         return []
     first, *others = [{(type(value) is bool, value): value for value in values} for values in lists]

@@ -112,7 +112,7 @@ def _param(own: str, wire: str, plain: Schema, required: bool) -> Param:
     keywords = {word: value for word, value in plain.items() if word not in ("description", "default")}
     param = Param(
         own,
-        doc=str(plain.get("description", "")),
+        doc=" ".join(plain.get("description", "").split()),  # a line of a text tool list
         default=REQUIRED if required else None,
         secret=any(node.get("writeOnly") or node.get("format") == "password" for node in nodes(plain)),
         wire="" if wire == own else wire,
