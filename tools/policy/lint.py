@@ -16,7 +16,7 @@ import hy.models as m
 from quoth.tools.call.call import new_call
 from quoth.tools.call.canonical import is_path, paths_in
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.errors import ToolError, did_you_mean
+from quoth.tools.errors import ToolError, did_you_mean, nearest
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import Code, print_string, print_value, show
 from quoth.tools.lisp.reader import read_one
@@ -139,7 +139,7 @@ def _names(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
     named += [(one.tool, one.tool_place) for one in orders.limits]
     named += [(one.tool, one.tool_place) for one in orders.effects]
     for tool, place in named:
-        if tool not in table:
+        if tool not in table and not _may_be_served(tool, table):
             yield LintFinding(
                 "unknown-tool", place, f"There is no tool named {tool}.{did_you_mean(tool, table.names())}"
             )
@@ -160,6 +160,14 @@ def _names(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:
                 name = missing[0]
                 message = f"Every call of {rule.tool} has :{name}; name it before :only, as in :{name} _."
                 yield LintFinding("dead", rule.tool_place, message)
+
+
+def _may_be_served(tool: str, table: ToolTable) -> bool:
+    """Whether this may be the tool of an MCP server that only another agent uses: ``SERVER--TOOL``, and
+    neither this server nor one with a similar name is in the table."""
+    server, apart, _ = tool.partition("--")
+    known = {name.partition("--")[0] for name in table.names() if "--" in name}
+    return bool(apart) and server not in known and nearest(server, known) is None
 
 
 def _types(layer: Layer, table: ToolTable) -> Iterator[LintFinding]:

@@ -225,6 +225,10 @@ def test_rules_about_other_agents_are_checked(here: Path) -> None:
     said = quoth("policy", "check", "rules.hy", cwd=here)
     assert "Did you mean claude-code--write?" in said.out
     assert "Did you mean :command?" in said.out
+    files(here, {"rules.hy": "(deny (claud-code--edit))"})
+    assert "There is no tool named claud-code--edit" in quoth("policy", "check", "rules.hy", cwd=here).out
+    files(here, {"rules.hy": "(deny (github--get-issue :id 3))"})  # of a server that only the agent has
+    assert "no findings" in quoth("policy", "check", "rules.hy", cwd=here).out
     files(here, {"rules.hy": '(deny (claude-code--edit :old-string (matches "x")))'})
     assert "no findings" in quoth("policy", "check", "rules.hy", cwd=here).out
 
