@@ -197,7 +197,7 @@ class Entries:
         of it may be secret, so that its schema is read now."""
         effects, _ = _stated(self._effects, name, served.digest, renewed=renewed)
 
-        def guard() -> Any:
+        async def guard() -> Any:  # else it would run in a thread
             from quoth.tools.call.call import deny
 
             why = self._server.refusal(served.tool, served.digest)
