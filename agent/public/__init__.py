@@ -174,6 +174,7 @@ if TYPE_CHECKING:
     from quoth.tools.registry.table import CognitiveTool as CognitiveTool
     from quoth.tools.registry.table import ToolTable as ToolTable
     from quoth.tools.registry.table import cognitive_tools as cognitive_tools
+    from quoth.tools.registry.tool import ServedTool as ServedTool
     from quoth.tools.typed_registry import EchoToolInput as EchoToolInput
     from quoth.tools.typed_registry import EchoToolOutput as EchoToolOutput
     from quoth.tools.typed_registry import Registry as Registry
@@ -240,6 +241,7 @@ _HOMES = {
     "tools.registry.returns": "Returns",
     "tools.registry.strict_model": "StrictModel",
     "tools.registry.table": "CognitiveTool ToolTable cognitive_tools",
+    "tools.registry.tool": "ServedTool",
     "tools.typed_registry": "EchoToolInput EchoToolOutput Registry dispatch echo_tool register registry",
 }
 _HOME_OF = {name: f"quoth.{module}" for module, names in _HOMES.items() for name in names.split()}

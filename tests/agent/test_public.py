@@ -17,7 +17,7 @@ UNNAMED = {
     *("Data", "Kind", "P", "R", "T_co"),
     *("By", "Per", "Why", "Value", "Tags", "Defaults", "Progress", "Caller"),
     *("Fault", "Passed", "Form", "Part", "PlanFault", "SourceText", "Stored", "Carried", "Ignored"),
-    *("Config", "GateProgram", "Key", "RemoteTools", "RemoteToolTable", "Shared", "_Written"),
+    *("Config", "GateProgram", "Key", "OutputType", "RemoteTools", "RemoteToolTable", "Shared", "_Written"),
     "BaseModel",  # pydantic's
 }
 
