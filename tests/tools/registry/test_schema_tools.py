@@ -195,3 +195,82 @@ def test_approvals_are_bound_to_the_digest_of_the_server() -> None:
 
 def test_its_name_at_the_server_is_among_its_facts() -> None:
     assert (issues().wire, issues().describe()["wire"]) == ("get_issues", "get_issues")
+
+
+# In the shape of schemas that servers in the field send: from zod, from pydantic, written by hand.
+FIELD: dict[str, tuple[dict[str, Any], str]] = {
+    "pydantic": (
+        {
+            "type": "object",
+            "title": "searchArguments",
+            "$defs": {
+                "Order": {"type": "string", "enum": ["asc", "desc"], "title": "Order"},
+                "Span": {
+                    "type": "object",
+                    "title": "Span",
+                    "properties": {"start": {"type": "string", "format": "date-time", "title": "Start"}},
+                    "required": ["start"],
+                },
+            },
+            "properties": {
+                "order": {"$ref": "#/$defs/Order", "default": "asc"},
+                "span": {
+                    "anyOf": [{"$ref": "#/$defs/Span"}, {"type": "null"}],
+                    "default": None,
+                    "title": "Span",
+                },
+                "page_size": {"type": "integer", "exclusiveMinimum": 0, "default": 10, "title": "Page Size"},
+            },
+        },
+        '(hub--get-issues [:order "asc" | "desc" = "asc"] [:span {"start" datetime} or None]'
+        " [:page-size int = 10])",
+    ),
+    "zod": (
+        {
+            "$schema": "http://json-schema.org/draft-07/schema#",
+            "type": "object",
+            "properties": {
+                "edits": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "properties": {"oldText": {"type": "string"}, "newText": {"type": "string"}},
+                        "required": ["oldText", "newText"],
+                        "additionalProperties": False,
+                    },
+                },
+                "dryRun": {"type": "boolean", "default": False},
+                "lines": {"type": "number"},
+            },
+            "required": ["edits"],
+            "additionalProperties": False,
+        },
+        '(hub--get-issues :edits list of {"oldText" str  "newText" str}'
+        " [:dry-run bool = False] [:lines float])",
+    ),
+    "by hand": (
+        {
+            "type": "object",
+            "properties": {
+                "comments": {
+                    "items": {
+                        "anyOf": [
+                            {"type": "object", "properties": {"position": {"type": "number"}}},
+                            {"type": "object", "properties": {"line": {"type": "number"}}},
+                        ]
+                    }
+                },
+                "labels": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+                "filter": {"type": "object"},
+            },
+        },
+        '(hub--get-issues [:comments list of {["position" float]} or {["line" float]}]'
+        " [:labels list of str] [:filter dict])",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FIELD)
+def test_a_schema_of_the_field_is_a_short_signature(kind: str) -> None:
+    schema, signature = FIELD[kind]
+    assert issues(schema).signature() == signature
