@@ -20,7 +20,7 @@ TOPICS = {
         *("plans", "sessions", "cookbook"),
     ),
     "Then": (
-        *("lisp", "skills", "web", "mcp", "guard", "python", "emacs", "acp", "memory", "reminders"),
+        *("lisp", "skills", "web", "mcp", "guard", "python", "emacs", "acp", "serve", "memory", "reminders"),
         *("chat", "machines", "traces", "dialects"),
     ),
     "Coming from": tuple(f"coming-from-{one}" for one in ("claude-code", "aider", "llm", "gptel")),

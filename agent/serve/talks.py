@@ -163,6 +163,8 @@ class Talks:
             turn = Turn(session)
 
             async def work(turn: Turn) -> None:
+                if _was_decided(runs):  # in a terminal, meanwhile
+                    await _drive(turn, runs, runs.resume)
                 await _drive(turn, runs, lambda: runs.say(text, turn=name, files=files, output=output))
 
         if turn.session in self._turns:
@@ -317,6 +319,12 @@ def _unfinished(runs: Runs) -> str:
         ):
             return str(event.key)
     return ""
+
+
+def _was_decided(runs: Runs) -> bool:
+    """Whether calls of a session waited, and all of them were decided."""
+    waited = any(one.status == "pending" for one in runs.unfinished())
+    return waited and not runs.host.broker.requests(session=runs.host.session)
 
 
 def _session_named(key: AccessKey, chosen: str, history: History) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import base64
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
+from commands import wait_until
 from openai.types.chat import ChatCompletion
 from serving import Served, serving, token
 from words import files, quoth
@@ -23,6 +25,11 @@ MODEL = """
   (cond
     (in "tool" (lfor m (cut messages -2 None) (get m "role"))) "The call is over."
     (in "please write" said) "I write.\\n\\n(write-file :path \\"new.txt\\" :content \\"hello\\n\\")"
+    (in "please wait" said) (do
+      (import pathlib [Path] time)
+      (.touch (Path "asked"))
+      (while (not (.exists (Path "free"))) (time.sleep 0.02))
+      "I waited.")
     (in "please append" said) "(shell :argv [\\"sh\\" \\"-c\\" \\"echo x >> count.txt\\"])"
     (in "please read" said) "(read-file :path \\"a.txt\\")"
     (in "please ask" said) "(ask-person :question \\"Which color?\\")"
@@ -198,6 +205,17 @@ def test_a_key_without_the_right_decides_nothing(server: Served, folder: Path) -
     assert not (folder / "new.txt").exists()
 
 
+def test_a_request_that_was_approved_in_a_terminal_runs_with_the_next_message(tmp_path: Path) -> None:
+    folder = files(tmp_path / "shop", {"model.hy": MODEL})
+    with serve(folder) as server:
+        waits, session = session_of(server, "please write", name="chat")
+        assert quoth("approve", request_in(waits), cwd=folder).code == 0
+        done, same = session_of(server, "please write", waits, "go on", name="chat")
+        assert same == session
+        assert "go on" in done
+        assert (folder / "new.txt").read_text() == "hello\n"
+
+
 def test_words_around_a_decision_decide_nothing(server: Served, folder: Path) -> None:
     waits = text(ask(server, "please write"))
     word = f"approve {request_in(waits)}"
@@ -293,19 +311,70 @@ def test_unknown_fields_are_ignored(server: Served) -> None:
     assert text(done) == "I saw: hello"
 
 
-def test_a_plain_model_answers_without_tools_and_begins_no_session(server: Served, folder: Path) -> None:
-    messages: Any = [{"role": "user", "content": "title"}]
-    done = client(server).chat.completions.create(model="quoth:plain", messages=messages)
-    assert text(done) == "I saw: title"
-    stream = client(server).chat.completions.create(model="quoth:plain", messages=messages, stream=True)
-    assert "".join(one.choices[0].delta.content or "" for one in stream) == "I saw: title"
-    assert "title" not in quoth("sessions", cwd=folder).out
+def test_a_plain_model_answers_without_tools_and_begins_no_session(tmp_path: Path) -> None:
+    folder = files(tmp_path / "shop", {"model.hy": MODEL})
+    with serve(folder) as server:
+        messages: Any = [{"role": "user", "content": "title"}]
+        at = client(server).chat.completions
+        assert text(at.create(model="quoth:plain", messages=messages)) == "I saw: title"
+        stream = at.create(model="quoth:plain", messages=messages, stream=True)
+        assert "".join(one.choices[0].delta.content or "" for one in stream) == "I saw: title"
+        ask(server, "hello")
+        listed = quoth("sessions", cwd=folder).out
+        assert "hello" in listed
+        assert "title" not in listed
 
 
-def test_a_client_that_leaves_stops_the_run(server: Served) -> None:
-    at = client(server)
-    messages: Any = [{"role": "user", "content": "hello"}]
-    stream = at.chat.completions.create(model="quoth", messages=messages, stream=True)
-    next(iter(stream))
-    stream.close()
-    assert text(ask(server, "after")) == "I saw: after"
+def streaming(server: Served, *talk: str) -> Any:
+    """The raw stream of a conversation's answer, which begins when the server answers."""
+    roles = ("user", "assistant")
+    messages = [{"role": roles[place % 2], "content": one} for place, one in enumerate(talk)]
+    body = {"model": "quoth", "stream": True, "messages": messages}
+    return server.client().stream("POST", "/v1/chat/completions", json=body)
+
+
+def test_two_messages_of_one_conversation_are_answered_at_once(tmp_path: Path) -> None:
+    folder = files(tmp_path / "shop", {"model.hy": MODEL})
+    with serve(folder) as server:
+        first, session = session_of(server, "one")
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(session_of, server, "one", first, "please wait")
+            wait_until((folder / "asked").exists)
+            other, fork = session_of(server, "one", first, "two")
+            (folder / "free").touch()
+            assert waiting.result() == ("I waited.", session)
+        assert other == "I saw: one | two"
+        assert fork != session
+
+
+def test_a_message_whose_answer_was_broken_off_is_answered_once_in_its_session(tmp_path: Path) -> None:
+    folder = files(tmp_path / "shop", {"model.hy": MODEL})
+    with serve(folder) as server:
+        first, session = session_of(server, "one")
+        with ThreadPoolExecutor(1) as pool:
+            broken = pool.submit(session_of, server, "one", first, "please wait")
+            wait_until((folder / "asked").exists)
+            server.process.send_signal(signal.SIGKILL)
+            assert isinstance(broken.exception(), openai.APIConnectionError)
+    (folder / "free").touch()
+    with serve(folder) as server:
+        assert session_of(server, "one", first, "please wait") == ("I waited.", session)
+        log = quoth("log", session, cwd=folder).out
+        assert log.count("please wait") == 1
+
+
+# Calls a program that ends only where it is stopped.
+SLOW = """
+(defn reply [messages]
+  "(shell :argv [\\"sh\\" \\"-c\\" \\"echo $$ > begun; exec sleep 1000\\"])")
+"""
+
+
+def test_a_client_that_leaves_stops_its_program(tmp_path: Path) -> None:
+    rules = '(allow (shell :argv ["sh" ...]))'
+    folder = files(tmp_path / "shop", {"model.hy": SLOW, "rules.hy": rules})
+    with serving(folder, "--model", "scripted:model.hy", "--policy", "rules.hy") as server:
+        with streaming(server, "go") as answer:
+            assert answer.status_code == 200
+            wait_until((folder / "begun").exists)
+        wait_until(lambda: "interrupted" in quoth("sessions", cwd=folder).out)
