@@ -54,7 +54,7 @@ def openai_part(opening: Callable[[AccessKey], AsyncAgent]) -> Part:
             return refuse(400, str(error))
         except QuothError as error:
             return _failed(str(error))
-        answer = Answer.of(turn.session, asked.model)
+        answer = Answer.of(asked.model)
         if asked.stream:
             return await _streamed(turn, answer, asked)
         return await _whole(turn, answer, request)
@@ -140,7 +140,7 @@ async def _plain(agent: AsyncAgent, asked: ChatRequest) -> Response:
     prompt = "\n\n".join([*before, f"user: {asked.text}"]) if before else asked.text
     model = OwnModel(agent.models.backend, purse=purse_of(agent.host))
     text = await model.complete(prompt, system=asked.instructions, max_tokens=asked.reply_tokens or 1024)
-    answer = Answer.of("plain", asked.model)
+    answer = Answer.of(asked.model)
     usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     if not asked.stream:
         return JSONResponse(answer.whole(text, "", "stop", usage))

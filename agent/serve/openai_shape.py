@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -195,8 +196,8 @@ class Answer:
     created: int
 
     @classmethod
-    def of(cls, id: str, model: str) -> Answer:
-        return cls(f"chatcmpl-{id}", model, int(time.time()))
+    def of(cls, model: str) -> Answer:
+        return cls(f"chatcmpl-{secrets.token_hex(12)}", model, int(time.time()))
 
     def whole(self, text: str, thoughts: str, finish: str, usage: Mapping[str, int]) -> dict[str, Any]:
         message = {"role": "assistant", "content": text}

@@ -87,8 +87,10 @@ class Turn:
         if event.path or event.parent:
             return
         match event.kind:
-            case "said" | "message" | "note":
+            case "said" | "message":
                 self.say(str(event.data))
+            case "note":
+                self.say(_hidden(str(event.data)))
             case "thought" if event.data.reading.reasoning:
                 self.pieces.put_nowait(Piece(event.data.reading.reasoning, thought=True))
             case "call":
@@ -368,7 +370,8 @@ def _waiting_text(agent: AsyncAgent, session: str, key: AccessKey) -> str:
             how = f"To answer, send: answer {request.id} YOUR WORDS"
         else:
             how = f"To decide, send: approve {request.id}, or: deny {request.id} WHY"
-        texts.append(f"```\n{shown.strip()}\n```\n\n{how}")
+        fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", f"`{shown}")))
+        texts.append(f"{fence}\n{shown.strip()}\n{fence}\n\n{how}")
     return "\n\n".join(texts)
 
 
