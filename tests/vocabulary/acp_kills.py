@@ -1,24 +1,35 @@
-"""Kills ``quoth acp`` with -9 at chance moments, a question open or not, and looks: each effect once.
-``python tests/vocabulary/acp_kills.py [N]`` plays N sessions (default: 30), each killed up to ten times.
+"""Kills the client of ``quoth acp``, or both, with -9 while a question is open, and looks: each effect once, each
+request open or decided. ``python tests/vocabulary/acp_kills.py [N] [SEED]`` kills N times (default: 100).
 
-The task writes two lines, each behind a question; the session is loaded again after each kill and approved
-until it is over.
+The task writes two lines, each behind a question. The client is a process of its own, which starts the agent;
+after a kill the session is loaded again, until both lines are written. A question whether a call began before
+is answered by what the file says.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import os
 import random
 import shutil
 import signal
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from acp.core import RequestError
+from acp.schema import AllowedOutcome, RequestPermissionResponse
 from acp_client import Editor, editor
 from words import files
+
+from quoth.tools.call.ports import BEGUN_BEFORE
+from quoth.tools.consent.rows import StoreRequests
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 
 TOOL = """
 (require quoth [def-cognitive-tool])
@@ -28,67 +39,169 @@ TOOL = """
   :body (with [file (open "HERE/effects.txt" "a")] (.write file (+ text "\\n"))))
 """
 SAID = '(note "one")\n---\n(note "two")\n---\nBoth are noted.\n'
-LIVES = 12  # of one session, at most
+DONE = "Both are noted."
+KILLS = 4  # of one session, at most
+ANSWERS_AFTER = 0.2  # seconds: a kill comes before, during or after the answer
+SECONDS = 600.0  # for one life, on a busy machine
+VICTIMS = ("client", "both")
 
 
-async def _life(folder: Path, session: str | None, seconds: float | None) -> tuple[str, bool]:
-    """One life of client and agent, killed after ``seconds``; the session, and whether its run is over."""
+# The client, in a process of its own. It reports each step as a line of JSON.
+
+
+class Answering(Editor):
+    """Allows each call after a while; whether it began before, it looks up in the file of effects."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.effects = folder / "effects.txt"
+
+    async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **_: Any) -> Any:
+        report(asked=tool_call.title)
+        await asyncio.sleep(ANSWERS_AFTER)
+        done = tool_call.title.startswith(BEGUN_BEFORE) and written(self.effects, tool_call.title)
+        return RequestPermissionResponse(
+            outcome=AllowedOutcome(outcome="selected", option_id="deny" if done else "once")
+        )
+
+
+def report(**said: Any) -> None:
+    print(json.dumps(said), flush=True)
+
+
+def written(effects: Path, title: str) -> bool:
+    lines = effects.read_text().split() if effects.exists() else []
+    return any(f'"{line}"' in title for line in lines)
+
+
+async def client(folder: Path, session: str) -> None:
+    """One life of the client: load the session, or begin one, and follow it to its end."""
     words = ("--tools", str(folder / "note.hy"), "--model", f"scripted:{folder}/r.txt")
-    client = Editor(*["once"] * 4)
-    over = False
-    with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-        async with editor(folder, *words, client=client) as opened:
-            killing = None
-            if seconds is not None:
-                loop = asyncio.get_running_loop()
-                killing = loop.call_later(seconds, opened.process.send_signal, signal.SIGKILL)
-            with contextlib.suppress(Exception):
-                if session is not None:
-                    with contextlib.suppress(RequestError):  # nothing of it was recorded
-                        await opened.agent.load_session(cwd=str(folder), session_id=session)
-                if not any(one.session_update == "user_message_chunk" for one in opened.updates):
-                    session = str((await opened.agent.new_session(cwd=str(folder))).session_id)
-                    await asyncio.wait_for(opened.say(session, "Note both."), 60)
-                elif "/resume" in opened.words():
-                    await asyncio.wait_for(opened.say(str(session), "/resume"), 60)
-                async with asyncio.timeout(60):
-                    while "Both are noted." not in opened.words():
-                        if opened.process.returncode is not None:
-                            break
-                        await asyncio.sleep(0.05)
-                over = "Both are noted." in opened.words()
-            if killing is not None:
-                killing.cancel()
-            with contextlib.suppress(ProcessLookupError):
-                opened.process.kill()
-    return session or "", over
+    async with editor(folder, *words, client=Answering(folder)) as opened:
+        report(agent=opened.process.pid)
+        if session:
+            with contextlib.suppress(RequestError):  # nothing of it was recorded
+                await opened.agent.load_session(cwd=str(folder), session_id=session)
+        if not any(one.session_update == "user_message_chunk" for one in opened.updates):
+            session = str((await opened.agent.new_session(cwd=str(folder))).session_id)
+            report(session=session)
+            await opened.say(session, "Note both.")
+        elif "/resume" in opened.words():
+            await opened.say(session, "/resume")
+        while DONE not in opened.words() and opened.process.returncode is None:
+            await asyncio.sleep(0.05)
+        report(over=DONE in opened.words())
 
 
-async def story(seed: int) -> str:
-    """What is wrong after one session with kills; empty for nothing."""
+# The story
+
+
+async def _life(folder: Path, session: str, victim: str, seconds: float) -> tuple[str, bool, bool]:
+    """One life of client and agent. Kills the ``victim``, if there is one, some ``seconds`` after a question
+    came. Returns the session, whether it is over, and whether there was a kill."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, __file__, "client", str(folder), session),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    agent, over, killed = 0, False, False
+    try:
+        async with asyncio.timeout(SECONDS):
+            while line := await process.stdout.readline():
+                said = json.loads(line)
+                agent, session = said.get("agent", agent), said.get("session", session)
+                over = said.get("over", over)
+                if "asked" in said and victim and not killed:
+                    await asyncio.sleep(seconds)
+                    killed = True
+                    if victim == "both":
+                        kill(agent)
+                    kill(process.pid)
+            await process.wait()
+            while alive(agent):  # a client that vanishes ends its agent
+                await asyncio.sleep(0.05)
+    finally:
+        kill(process.pid)
+        await process.wait()
+    return session, over, killed
+
+
+def kill(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and waits for its parent does not."""
+    try:
+        return bool(pid) and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wrong_requests(folder: Path, lines: list[str]) -> str:
+    """What is wrong with the requests of a session; empty for nothing. Each written line has one that was
+    approved, and at most one is open."""
+    store = Store(store_path(folder))
+    try:
+        rows = StoreRequests(lambda: store, lambda: 0.0).every(waiting=False)
+    finally:
+        store.close()
+    waiting = [row for row in rows if row.state == "pending"]
+    approved = [row.shown for row in rows if row.decision == "once"]
+    yes = {line for line in ("one", "two") if any(f'"{line}"' in shown for shown in approved)}
+    if len(waiting) > 1:
+        return f"{len(waiting)} open requests"
+    return "" if yes.issuperset(lines) else f"{lines} written, {sorted(yes)} approved"
+
+
+async def story(seed: int, kills: int = KILLS, moments: Counter[str] | None = None) -> str:
+    """What is wrong after one session with kills; empty for nothing. ``moments`` counts the kills."""
     chance = random.Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="acp-"))
+    effects, session, over = folder / "effects.txt", "", False
     try:
         files(folder, {"note.hy": TOOL.replace("HERE", str(folder)), "r.txt": SAID})
-        session: str | None = None
-        for life in range(LIVES):
-            seconds = chance.uniform(0.3, 3.0) if life < LIVES - 2 else None
-            name, over = await _life(folder, session, seconds)
-            session = name or session
+        for number in range(kills + 3):
+            victim = chance.choice(VICTIMS) if number < kills else ""
+            try:
+                life = await _life(folder, session, victim, chance.uniform(0, 2 * ANSWERS_AFTER))
+            except TimeoutError:
+                return f"seed {seed}: life {number} of {session} did not end"
+            session, over, killed = life
+            if killed and moments is not None:
+                moments[victim] += 1
+            lines = effects.read_text().split() if effects.exists() else []
+            if len(set(lines)) < len(lines) or (session and (fault := wrong_requests(folder, lines))):
+                return f"seed {seed}, after life {number}: {lines}, {fault}"
             if over:
                 break
-        else:
-            return f"seed {seed}: not over after {LIVES} lives"
-        effects = folder / "effects.txt"
-        found = effects.read_text().split() if effects.exists() else []
-        # A body that was killed may have written; it is begun again only after the person has said so.
-        return "" if sorted(set(found)) == ["one", "two"] and len(found) <= 3 else f"seed {seed}: {found}"
+        lines = effects.read_text().split()
+        return "" if over and lines == ["one", "two"] else f"seed {seed}: {lines}, over: {over}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def main(words: list[str]) -> None:
+    if words[:1] == ["client"]:
+        asyncio.run(client(Path(words[1]), words[2]))
+        return
+    wanted, first = (int(word) for word in (*words, *("100", "0")[len(words) :]))
+    moments, wrong, seed = Counter[str](), list[str](), first
+    with tempfile.TemporaryDirectory(prefix="acp-state-") as state:
+        os.environ["QUOTH_STATE"] = state
+        while moments.total() < wanted:
+            if said := asyncio.run(story(seed, moments=moments)):
+                wrong.append(said)
+                print(said, flush=True)
+            seed += 1
+            told = ", ".join(f"{moments[one]} of {one}" for one in VICTIMS)
+            print(
+                f"{moments.total()} kills ({told}) in {seed - first} sessions, {len(wrong)} wrong.",
+                flush=True,
+            )
+
+
 if __name__ == "__main__":
-    number = int(sys.argv[1]) if len(sys.argv) > 1 else 30
-    wrong = [said for seed in range(number) if (said := asyncio.run(story(seed)))]
-    print(*wrong, sep="\n")
-    print(f"{number} sessions, {len(wrong)} wrong.")
+    main(sys.argv[1:])
