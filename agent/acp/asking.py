@@ -22,7 +22,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from quoth.agent.acp.shape import kind_of, locations_of
+from quoth.agent.acp.shape import kind_of, locations_of, named_args
 from quoth.agent.terminal.question import CHANGED
 from quoth.tools.call.call import Call, Changes
 from quoth.tools.call.ports import asks_fact
@@ -113,7 +113,7 @@ class AcpPerson:
                 title=f"{reason}: {shown}" if fact else str(shown),
                 kind=kind_of(tool),
                 status="pending",
-                raw_input=dict(shown.args),
+                raw_input=named_args(tool, shown),
                 locations=locations_of(tool, shown, self.root),
                 content=self._shown(call, why, hide, changes),
             )

@@ -20,7 +20,7 @@ from quoth.tools.visible import visible
 
 READ_SECONDS = 4.0  # less than a person waits for a difference: SECONDS of tools/door/changes.py
 WRITE_SECONDS = 20.0  # a formatter may run as the client saves
-NOT_FOUND = -32002  # the code of the protocol for a missing file
+NOT_FOUND = -32002  # the code of the protocol for a missing file or session
 
 
 class ClientBuffers:

@@ -47,7 +47,7 @@ from acp.schema import (
 )
 
 from quoth.agent.acp.asking import AcpPerson
-from quoth.agent.acp.buffers import ClientBuffers
+from quoth.agent.acp.buffers import NOT_FOUND, ClientBuffers
 from quoth.agent.acp.client_servers import keep_servers
 from quoth.agent.acp.commands import COMMANDS, command_in, run_command, with_attached
 from quoth.agent.acp.loops import OnLoop
@@ -65,6 +65,8 @@ from quoth.tools.text import short
 from quoth.tools.visible import visible
 
 PROTOCOL = 1
+# Error codes of the protocol and of JSON-RPC.
+INVALID_PARAMS, INTERNAL, AUTH_REQUIRED = -32602, -32603, -32000
 NAME_CHARS = 60  # of a client's name
 LISTED = 50  # sessions of one page of session/list
 LOGIN = "quoth models login PROVIDER"
@@ -253,7 +255,7 @@ class AcpServer:
         talk.end_turn()
         await talk.shown()
         if reply.reason == "failed":
-            raise RequestError.internal_error({"details": reply.said})
+            raise _refusal(reply.said, INTERNAL)
         used = reply.usage
         return PromptResponse(
             stop_reason=STOPS[reply.reason],
@@ -273,25 +275,32 @@ class AcpServer:
     def _talk(self, session: str) -> AcpSession:
         if session not in self._talks:
             said = f"Session {session} is not open here. Open it with session/load."
-            raise RequestError.invalid_params({"details": said})
+            raise _refusal(said)
         return self._talks[session]
+
+    def _require_session(self, folder: Path, session: str) -> None:
+        """Refuse a session without a record; a client then begins a new one."""
+        with self._reading(folder) as store:
+            try:
+                found = find_session(store, session)
+            except UsageError as error:
+                raise _refusal(str(error), NOT_FOUND) from None
+        if found != session:
+            raise _refusal(f"There is no session {session}. Did you mean {found}?", NOT_FOUND)
 
     def _require_model(self, agent: AsyncAgent) -> None:
         """Refuse a prompt where no model can be asked, in the words that say how to get one."""
         try:
             agent.models.backend()
         except UsageError as error:
-            raise RequestError.auth_required({"details": f"{error} Or: {LOGIN}"}) from None
+            raise _refusal(f"{error} Or: {LOGIN}", AUTH_REQUIRED) from None
 
     async def _opened(self, cwd: str, session: str | None, servers: list[Any] | None) -> AcpSession:
         folder = _folder(cwd)
         async with self._turn_to_open:
             with _sentences():
                 if session is not None:
-                    with self._reading(folder) as store:
-                        found = find_session(store, session)
-                    if found != session:
-                        raise UsageError(f"There is no session {session}. Did you mean {found}?")
+                    self._require_session(folder, session)
                     if (before := self._talks.pop(session, None)) is not None:
                         await before.aclose()
                 person = AcpPerson(self._client, self._name, forms=self._forms)
@@ -323,8 +332,13 @@ def _folder(cwd: str) -> Path:
     """The folder that a client names. Raises RequestError."""
     if not Path(cwd).is_absolute() or not Path(cwd).is_dir():
         said = f"cwd must be the absolute path of a folder, not {cwd}."
-        raise RequestError.invalid_params({"details": said})
+        raise _refusal(said)
     return Path(cwd)
+
+
+def _refusal(said: str, code: int = INVALID_PARAMS) -> RequestError:
+    """An error of the protocol. Clients show the message, the details, or both."""
+    return RequestError(code, said, {"details": said})
 
 
 @contextlib.contextmanager
@@ -333,4 +347,4 @@ def _sentences() -> Iterator[None]:
     try:
         yield
     except QuothError as error:
-        raise RequestError.invalid_params({"details": str(error)}) from None
+        raise _refusal(str(error)) from None

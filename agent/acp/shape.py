@@ -25,9 +25,10 @@ from acp.schema import PlanEntryStatus, ToolCallLocation, ToolCallStatus, ToolKi
 from quoth.agent.events import AgentEvent
 from quoth.agent.session.render import is_calls, result_text, thoughts_of, words_of
 from quoth.agent.terminal.forms import show_value
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.history.event import Event, read_form
 from quoth.tools.lisp.forms import CallForm
+from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 
@@ -48,12 +49,23 @@ def kind_of(tool: CognitiveTool | None) -> ToolKind:
     return next((kind for effect, kind in KINDS.items() if effect in effects), "other")
 
 
+def named_args(tool: CognitiveTool | None, form: CallForm) -> dict[str, Any]:
+    """The arguments of a call by name, also those without one; of an invalid call as far as known."""
+    if tool is None:
+        return dict(form.args)
+    try:
+        return bind(tool.name, tool.params, form.args, form.positional)
+    except InvalidCallError:
+        return dict(form.args)
+
+
 def locations_of(tool: CognitiveTool | None, form: CallForm, root: str) -> list[ToolCallLocation]:
     """The files that a call names, as absolute paths, with the line where it has one."""
     names = [] if tool is None else [param.name for param in tool.path_params]
-    line = form.args.get("line", form.args.get("start"))
+    args = named_args(tool, form)
+    line = args.get("line", args.get("start"))
     line = line if isinstance(line, int) and line >= 0 else None
-    paths = [str(form.args[name]) for name in names if isinstance(form.args.get(name), str)]
+    paths = [str(args[name]) for name in names if isinstance(args.get(name), str)]
     return [
         ToolCallLocation(path=path if path.startswith("/") else f"{root}/{path}", line=line) for path in paths
     ]
@@ -67,7 +79,7 @@ def call_update(id: str, form: CallForm, table: ToolTable, root: str) -> Any:
         str(form),
         kind=kind_of(tool),
         status="in_progress",
-        raw_input=dict(form.args),
+        raw_input=named_args(tool, form),
         locations=locations_of(tool, form, root),
     )
 

@@ -1,5 +1,5 @@
-"""Kills the client of ``quoth acp``, or both, with -9 while a question is open, and looks: each effect once, each
-request open or decided. ``python tests/vocabulary/acp_kills.py [N] [SEED]`` kills N times (default: 100).
+"""Kills the client of ``quoth acp``, or both, with -9 while a question is open, and looks: each effect once,
+each request open or decided. ``python tests/vocabulary/acp_kills.py [N] [SEED]`` kills N times, else 100.
 
 The task writes two lines, each behind a question. The client is a process of its own, which starts the agent;
 after a kill the session is loaded again, until both lines are written. A question whether a call began before
@@ -26,7 +26,7 @@ from acp.schema import AllowedOutcome, RequestPermissionResponse
 from acp_client import Editor, editor
 from words import files
 
-from quoth.tools.call.ports import BEGUN_BEFORE
+from quoth.tools.call.ports import asks_fact
 from quoth.tools.consent.rows import StoreRequests
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
@@ -59,7 +59,7 @@ class Answering(Editor):
     async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **_: Any) -> Any:
         report(asked=tool_call.title)
         await asyncio.sleep(ANSWERS_AFTER)
-        done = tool_call.title.startswith(BEGUN_BEFORE) and written(self.effects, tool_call.title)
+        done = asks_fact(tool_call.title) and written(self.effects, tool_call.title)
         return RequestPermissionResponse(
             outcome=AllowedOutcome(outcome="selected", option_id="deny" if done else "once")
         )

@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acp.core import RequestError
 from acp.helpers import text_block
 from acp.schema import ResourceContentBlock
 from acp_client import Editor, editor, refused
 from words import files
 
 from quoth.agent.acp.server import AcpServer
+from quoth.agent.acp.shape import call_update
 from quoth.agent.client import AsyncAgent
 from quoth.agent.doubles import FakeModel
 from quoth.neuro.backends.base import Completion, Usage
+from quoth.tools.lisp.forms import from_model
+from quoth.tools.lisp.reader import read_one
+from quoth.tools.loading import load_tools
 from quoth.tools.storage.database import existing_store
 
 WRITE = '(write-file :path "b.txt" :content "two\\n")'
@@ -125,6 +130,24 @@ async def test_a_restart_keeps_title_mode_and_rules_of_the_session(shop: Path) -
         assert resumed.modes.current_mode_id == "ask"
         await client.say(session, "Write it again.")
     assert (client.asked, client.calls()) == ([], [(WRITE, "failed")])
+
+
+async def test_a_session_without_a_turn_is_not_found_and_begun_again(tmp_path: Path) -> None:
+    server, _ = server_of(lambda: FakeModel("Hi."), {"workspace": tmp_path})
+    with pytest.raises(RequestError) as missing:
+        await server.load_session(str(tmp_path), "s1")
+    said = "There is no session s1 in this workspace."
+    assert (missing.value.code, said in str(missing.value)) == (-32002, True)
+    assert missing.value.data == {"details": str(missing.value)}
+
+
+def test_arguments_without_a_name_are_shown_by_name() -> None:
+    form = from_model(read_one('(read-file "a.txt" 3)'))
+    update = call_update("c", form, load_tools([]), "/w")
+    assert update.raw_input == {"path": "a.txt", "start": 3}
+    assert [(one.path, one.line) for one in update.locations] == [("/w/a.txt", 3)]
+    many = from_model(read_one("(read-file 1 2 3 4)"))
+    assert call_update("c", many, load_tools([]), "/w").raw_input == {}
 
 
 async def test_a_waiting_call_cannot_be_resumed_in_a_mode_without_its_tool(shop: Path) -> None:
