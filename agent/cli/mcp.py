@@ -26,7 +26,7 @@ from quoth.agent.cli.options import (
     switch,
 )
 from quoth.agent.config.loading import load_config
-from quoth.agent.run.servers import configured, opening_of
+from quoth.agent.run.servers import configured, setup_of
 from quoth.agent.terminal.input import read_file, require_person
 from quoth.agent.terminal.output import complain, print_json, print_line, tell_next
 from quoth.tools.call.redaction import redact
@@ -43,9 +43,9 @@ from quoth.tools.mcp.config import (
 )
 from quoth.tools.mcp.entries import Effects, entry_name, refused_names, schema_fault, stated_effects
 from quoth.tools.mcp.pins import (
-    Change,
     Fields,
     ServerPins,
+    ToolChange,
     ToolPin,
     changes,
     forget_pins,
@@ -313,11 +313,11 @@ def trust(options: ServerOptions) -> int:
     )
 
 
-def _told_trusted(options: Options, pins: ServerPins, sentence: str, changed: dict[str, Change]) -> int:
+def _told_trusted(options: Options, pins: ServerPins, sentence: str, changed: dict[str, ToolChange]) -> int:
     if options.json:
         said = {"status": "trusted", "server": pins.server, "digest": pins.digest}
-        said["tools"] = _tools_json(pins, options)
-        print_json({**said, "changes": [_change_json(one) for one in changed.values()]})
+        tools = {"tools": _tools_json(pins, options)}
+        print_json({**said, **tools, "changes": [_change_json(one) for one in changed.values()]})
     else:
         print_line(sentence)
     return DONE
@@ -328,7 +328,7 @@ def _shown(
     listed: _Listing,
     pins: ServerPins,
     before: ServerPins | None,
-    changed: dict[str, Change],
+    changed: dict[str, ToolChange],
     refused: dict[str, str],
     stated: Effects,
 ) -> Iterator[str]:
@@ -359,7 +359,7 @@ def _shown(
         yield f"\n{number_of(same, 'tool')} as trusted before."
 
 
-def _shown_tool(pins: ServerPins, pin: ToolPin, change: Change | None, stated: Effects) -> Iterator[str]:
+def _shown_tool(pins: ServerPins, pin: ToolPin, change: ToolChange | None, stated: Effects) -> Iterator[str]:
     effects, rule = stated_effects(stated, name := entry_name(pins.server, pin.name), pin)
     head = f"{name}  digest {pin.digest[:12]}"
     yield head if change is None else f"{head}  {change.what}"
@@ -395,7 +395,7 @@ def diff(options: ServerOptions) -> int:
     return FAILED
 
 
-def _change_json(change: Change) -> dict[str, Any]:
+def _change_json(change: ToolChange) -> dict[str, Any]:
     return {
         "kind": change.kind,
         "tool": change.tool,
@@ -446,14 +446,14 @@ def login(options: LoginOptions) -> int:
     client = Client(
         options.client_id or "", read_file(Path(secret[1:]).expanduser()).strip() if secret else ""
     )
-    opening = opening_of(options.folder, load_config(options.folder))
+    setup = setup_of(options.folder, load_config(options.folder))
 
     async def ask(address: str) -> None:
         complain(f"To log in to {config.name}, open this address: {visible(address)}")
         if has_screen():
             await asyncio.to_thread(webbrowser.open, address)
 
-    place = asyncio.run(log_in(config, options.folder, ask, client, withheld=opening.withheld))
+    place = asyncio.run(log_in(config, options.folder, ask, client, withheld=setup.withheld))
     if options.json:
         print_json({"status": "logged in" if place else "no login needed", "server": config.name})
     else:
@@ -491,10 +491,10 @@ async def _everything(connection: Connection) -> tuple[_Listing, tuple[bool, boo
 def _connected(config: ServerConfig, options: Options, use: Callable[[Connection], Awaitable[T]]) -> T:
     """What ``use`` returns for a connection to the server, which is ended afterwards."""
     _require_sdk()
-    opening = opening_of(options.folder, load_config(options.folder))
+    setup = setup_of(options.folder, load_config(options.folder))
 
     async def work() -> T:
-        async with aclosing(opening.connection(config)) as connection:
+        async with aclosing(setup.connection(config)) as connection:
             return await use(connection)
 
     return asyncio.run(work())

@@ -16,7 +16,7 @@ from quoth.tools.storage.paths import is_missing, user_servers
 
 if TYPE_CHECKING:
     from quoth.tools.mcp.config import Servers
-    from quoth.tools.mcp.servers import LiveServers, Opening
+    from quoth.tools.mcp.servers import LiveServers, ServerSetup
     from quoth.tools.policy.model import EffectsOf
 
 
@@ -30,13 +30,13 @@ def configured(root: Path, given: Iterable[str | Path], config: Config) -> Serve
     return load_servers(root, files)
 
 
-def opening_of(root: Path, config: Config, *, sampling: bool = False) -> Opening:
+def setup_of(root: Path, config: Config, *, sampling: bool = False) -> ServerSetup:
     """How the servers of an agent are opened: in its workspace, without the keys of its model servers. With
     ``sampling`` they may ask its model."""
-    from quoth.tools.mcp.servers import Opening  # here: most agents have none
+    from quoth.tools.mcp.servers import ServerSetup  # here: most agents have none
 
     providers = {**PROVIDERS, **config.providers}
-    return Opening(root, frozenset(one.key for one in providers.values() if one.key), sampling)
+    return ServerSetup(root, frozenset(one.key for one in providers.values() if one.key), sampling)
 
 
 def served(
@@ -57,6 +57,6 @@ def served(
     from quoth.tools.mcp.entries import with_servers  # here: most agents have none
     from quoth.tools.mcp.servers import LiveServers
 
-    opening = opening_of(root, config, sampling=sampling or bool(config.mcp_sampling))
-    servers = LiveServers(found.configs, opening, found.notes)
+    setup = setup_of(root, config, sampling=sampling or bool(config.mcp_sampling))
+    servers = LiveServers(found.configs, setup, found.notes)
     return with_servers(table, servers, effects()), servers

@@ -29,7 +29,7 @@ from quoth import AsyncAgent  # noqa: E402
 from quoth.tools.mcp.config import ServerConfig  # noqa: E402
 from quoth.tools.mcp.entries import schema_fault, with_servers  # noqa: E402
 from quoth.tools.mcp.pins import pinned, write_pins  # noqa: E402
-from quoth.tools.mcp.servers import LiveServers, Opening, fields_of, pins_of  # noqa: E402
+from quoth.tools.mcp.servers import LiveServers, ServerSetup, fields_of, pins_of  # noqa: E402
 from quoth.tools.registry.table import ToolTable  # noqa: E402
 
 MANY = 1_000
@@ -48,7 +48,7 @@ async def calls(folder: Path, rounds: int, number: int) -> list[tuple[float, flo
     file = folder / "servers.json"
     file.write_text(json.dumps(mcp_server.config(name="shop")))
     config = ServerConfig("shop", program, tuple(args), source=str(file))
-    connection = Opening(folder).connection(config)
+    connection = ServerSetup(folder).connection(config)
     listed = fields_of((await connection.tools()).tools)
     await connection.aclose()
     write_pins(pins_of(config, folder), pinned("shop", config.target, listed, fault=schema_fault))
@@ -86,7 +86,7 @@ def tables(folder: Path, rounds: int) -> list[float]:
     found = []
     for _ in range(rounds + 1):
         began = time.process_time()
-        table = with_servers(ToolTable(), LiveServers({"many": config}, Opening(folder)), {})
+        table = with_servers(ToolTable(), LiveServers({"many": config}, ServerSetup(folder)), {})
         found.append((time.process_time() - began) * 1000)
         assert len(table.names()) == MANY
     return sorted(found[1:])

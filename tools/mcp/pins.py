@@ -97,7 +97,7 @@ class ServerPins:
 
 
 @dataclass(frozen=True)
-class Change:
+class ToolChange:
     """How a tool of a server differs from its pin. ``before`` and ``after`` are its fields, None if it has
     none; ``moved``: the command or URL of the server is another one."""
 
@@ -176,22 +176,22 @@ def by_name(tools: Iterable[Fields]) -> tuple[dict[str, Fields], list[str]]:
     return {name: fields for name, fields in found.items() if name not in twice}, list(twice)
 
 
-def changes(pins: ServerPins, address: str, tools: Iterable[Fields]) -> dict[str, Change]:
+def changes(pins: ServerPins, address: str, tools: Iterable[Fields]) -> dict[str, ToolChange]:
     """How the present tools of a server at ``address`` differ from its pins, by name."""
     now, twice = by_name(tools)
-    found = {name: Change("doubled", name) for name in twice}
+    found = {name: ToolChange("doubled", name) for name in twice}
     moved = address != pins.address
     new: dict[str, Fields] = {}
     for name, fields in now.items():
         if (pin := pins.tools.get(name)) is None:
             new[name] = fields
         elif pin.digest != digest_of(address, fields):
-            found[name] = Change("changed", name, pin.fields, fields, moved)
+            found[name] = ToolChange("changed", name, pin.fields, fields, moved)
     gone = {name: pin for name, pin in pins.tools.items() if name not in now and name not in found}
     for name, fields in new.items():
         before = next((pin.fields for pin in gone.values() if _same_but_name(pin.fields, fields)), None)
-        found[name] = Change("new" if before is None else "renamed", name, before, fields)
-    return found | {name: Change("gone", name, pin.fields) for name, pin in gone.items()}
+        found[name] = ToolChange("new" if before is None else "renamed", name, before, fields)
+    return found | {name: ToolChange("gone", name, pin.fields) for name, pin in gone.items()}
 
 
 def _same_but_name(one: Fields, other: Fields) -> bool:

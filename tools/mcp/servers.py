@@ -22,7 +22,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import ToolFailure, UsageError
 from quoth.tools.mcp.asking import Questions
 from quoth.tools.mcp.config import OWN_NAME, ServerConfig
-from quoth.tools.mcp.pins import Change, Fields, ServerPins, changes, pin_file, read_pins
+from quoth.tools.mcp.pins import Fields, ServerPins, ToolChange, changes, pin_file, read_pins
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Opening:
+class ServerSetup:
     """How servers are opened: in the workspace ``root``, without the variables ``withheld``, which are keys
     of model servers. With ``sampling`` they may ask the agent's model."""
 
@@ -71,18 +71,18 @@ def fields_of(tools: Iterable[Any]) -> list[Fields]:
 class LiveServer:
     """One trusted server of an agent. ``changed`` are the tools that differ from their pins, by name."""
 
-    def __init__(self, config: ServerConfig, opening: Opening) -> None:
+    def __init__(self, config: ServerConfig, setup: ServerSetup) -> None:
         """Raises UsageError if the pins cannot be read."""
         self.config = config
-        self._opening, self._path = opening, pins_of(config, opening.root)
+        self._setup, self._path = setup, pins_of(config, setup.root)
         self._stamp = _stamp(self._path)
         self._pins = read_pins(self._path)
         self._connection: Connection | None = None
-        self._questions = Questions(config.name, opening.root, sampling=opening.sampling)
+        self._questions = Questions(config.name, setup.root, sampling=setup.sampling)
         self._compared = -1  # the start of the server whose tools were compared last
         self._compared_at = 0.0
         self._lock = asyncio.Lock()
-        self.changed: dict[str, Change] = {}
+        self.changed: dict[str, ToolChange] = {}
 
     @property
     def pins(self) -> ServerPins | None:
@@ -93,9 +93,10 @@ class LiveServer:
             self._stamp, self._compared = stamp, -1
         return self._pins
 
-    def refusal(self, tool: str, digest: str) -> str:
+    def refusal(self, tool: str, digest: str, *, compared: bool = False) -> str:
         """Why a tool, as the model was shown it, may not be called now; empty if it may. ``tool`` is its name
-        at the server, empty for the entries that are not a tool there."""
+        at the server, empty for the entries that are not a tool there. ``compared``: the server's tools have
+        just been compared with the pins."""
         config, name = self.config, self.config.name
         try:
             pins = self.pins
@@ -110,7 +111,7 @@ class LiveServer:
             )
         if not tool:
             return ""
-        if self._is_current and (change := self.changed.get(tool)) is not None:
+        if (compared or self._is_current) and (change := self.changed.get(tool)) is not None:
             said = f"{visible(tool)} of the MCP server {name} {change.what}"
             return f"{said} since it was trusted. {_look(config)}"
         if (pin := pins.tools.get(tool)) is None or pin.digest != digest:
@@ -141,7 +142,7 @@ class LiveServer:
                 raise ToolFailure("denied", why)
             try:
                 connection, start = await self._checked()
-                if why := self.refusal(tool, digest):
+                if why := self.refusal(tool, digest, compared=True):
                     raise ToolFailure("denied", why)
                 return await use(connection, start)
             except RestartedError:
@@ -151,7 +152,7 @@ class LiveServer:
         """The connection, and the start of the server whose tools are known to be compared with the pins."""
         async with self._lock:
             if self._connection is None:
-                self._connection = self._opening.connection(self.config, self._questions)
+                self._connection = self._setup.connection(self.config, self._questions)
                 self._connection.on_change(self._heard)
             connection = self._connection
             for _ in range(MOST_LISTS):
@@ -203,13 +204,13 @@ class LiveServers:
     """The servers of an agent. ``notes`` are sentences for the person about servers that cannot be used."""
 
     def __init__(
-        self, configs: Mapping[str, ServerConfig], opening: Opening, notes: Iterable[str] = ()
+        self, configs: Mapping[str, ServerConfig], setup: ServerSetup, notes: Iterable[str] = ()
     ) -> None:
         self.servers: list[LiveServer] = []
         self.notes = [*notes]
         for config in configs.values():
             try:
-                server = LiveServer(config, opening)
+                server = LiveServer(config, setup)
             except UsageError as error:
                 self.notes.append(
                     f"{error} To look at its tools and trust them: quoth mcp trust {config.named}"

@@ -13,7 +13,7 @@ from quoth.neuro.prompt.belt import belt
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.entries import Entries, entry_name, escaped, schema_fault
 from quoth.tools.mcp.pins import pinned, write_pins
-from quoth.tools.mcp.servers import LiveServers, Opening, pins_of
+from quoth.tools.mcp.servers import LiveServers, ServerSetup, pins_of
 from quoth.tools.registry.table import ToolTable
 
 OBJECT: dict[str, Any] = {"type": "object"}
@@ -31,7 +31,7 @@ def with_tools(
     config, root = ServerConfig(server, command="shop", source="servers.json"), Path()
     pins = pinned(server, config.target, tools, fault=schema_fault, **more)
     write_pins(pins_of(config, root), pins)
-    (live,) = LiveServers({server: config}, Opening(root)).servers
+    (live,) = LiveServers({server: config}, ServerSetup(root)).servers
     table = table_of(*(tool(name) for name in here))
     return table, Entries(live, pins, {}).add_to(table)
 
@@ -143,11 +143,12 @@ def test_texts_of_a_schema_are_cut() -> None:
     assert max(map(len, _texts(table.get("shop--look").schema))) <= 1_000
 
 
-def test_a_name_of_a_property_is_shown_as_it_is_sent() -> None:
+def test_a_parameter_whose_name_deceives_leaves_its_tool_out() -> None:
     schema = {"type": "object", "properties": {"a\u202eb": {"type": "string"}}}
-    table, left_out = with_tools([{"name": "look", "inputSchema": schema}])
-    assert all(text.isprintable() for text in _texts(table.get("shop--look").schema))
-    assert left_out == []
+    table, (left_out,) = with_tools([{"name": "look", "inputSchema": schema}])
+    assert table.names() == []
+    assert "cannot be written" in left_out
+    assert left_out.isprintable()
 
 
 def test_annotations_are_kept_as_claims_only() -> None:
@@ -178,8 +179,7 @@ def _deep(levels: int) -> dict[str, Any]:
     ("fields", "why"),
     [
         ({"inputSchema": _deep(100)}, "nested deeper than 50"),
-        ({"inputSchema": _deep(3_000)}, "nested too deeply"),
-        ({"inputSchema": None}, "must be an object"),
+        ({"inputSchema": []}, "must be an object"),
         ({"inputSchema": {"properties": {str(n): {} for n in range(50_000)}}}, "is larger than"),
         ({"inputSchema": {"properties": {"aB": {}, "a_b": {}}}}, "have the same name in a call, :a-b"),
         ({"inputSchema": OBJECT, "outputSchema": _deep(100)}, "nested deeper than 50"),
@@ -189,10 +189,13 @@ def test_a_schema_out_of_bounds_leaves_its_tool_out_with_the_reason(fields: Any,
     evil = {"name": "evil", **fields}
     said = schema_fault(evil)
     assert why in said
-    if "too deeply" not in why:
-        table, left_out = with_tools([evil, *named("look")])
-        assert table.names() == ["shop--look"]
-        assert left_out == [f"evil of the MCP server shop is left out: {said}"]
+    table, left_out = with_tools([evil, *named("look")])
+    assert table.names() == ["shop--look"]
+    assert left_out == [f"evil of the MCP server shop is left out: {said}"]
+
+
+def test_a_schema_without_an_end_is_refused_too() -> None:
+    assert "nested" in schema_fault({"name": "evil", "inputSchema": _deep(3_000)})
 
 
 def test_an_escape_is_readable() -> None:

@@ -18,7 +18,7 @@ from quoth.tools.call.call import ToolResult
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.entries import schema_fault, with_servers
 from quoth.tools.mcp.pins import pinned, write_pins
-from quoth.tools.mcp.servers import LiveServers, Opening, fields_of, pins_of
+from quoth.tools.mcp.servers import LiveServers, ServerSetup, fields_of, pins_of
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import ToolTable, cognitive_tools
@@ -57,7 +57,7 @@ async def _trusted(
     effects = folder / "effects"
     program, *args = hostile_mcp.command(behaviour, *argv, "--effects", str(effects))
     config = ServerConfig("hostile", program, tuple(args), source=str(folder / "servers.json"))
-    opening = Opening(folder)
+    opening = ServerSetup(folder)
     connection = opening.connection(config)
     try:
         listed = await asyncio.wait_for(connection.tools(), SECONDS)
