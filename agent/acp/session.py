@@ -158,8 +158,9 @@ class AcpSession:
     async def _look_for_models(self) -> None:
         from quoth.agent.terminal.model_list import specs_of  # here: few sessions outlive it
 
-        self._models = await specs_of(self.agent.config)
-        self.show_options()
+        with contextlib.suppress(QuothError):  # then only the present model is offered
+            self._models = await specs_of(self.agent.config)
+            self.show_options()
 
     # Turns
 
@@ -206,8 +207,9 @@ class AcpSession:
     def end_turn(self) -> None:
         """Send what changed in a turn besides its words: the options, and the tokens in the context."""
         self.show_options()
-        if (usage := self._spent.update()) is not None:
-            self.show(usage)
+        with contextlib.suppress(QuothError):  # without a model the size of its context is unknown
+            if (usage := self._spent.update()) is not None:
+                self.show(usage)
 
     # Updates
 

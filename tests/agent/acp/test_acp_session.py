@@ -103,6 +103,22 @@ async def test_a_turn_ends_with_the_tokens_in_the_context_and_the_cost(tmp_path:
         parts["session"] = "t"
 
 
+async def test_a_loaded_session_without_a_model_has_its_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    parts = {"workspace": tmp_path, "session": "s"}
+    server, _ = server_of(lambda: FakeModel(Completion("Two.", Usage(1100, 5))), parts)
+    await server.new_session(str(tmp_path))
+    await server.prompt("s", [text_block("How many?")])
+    await server.aclose()
+    server, client = server_of(lambda: "openai:gpt", parts)
+    await server.load_session(str(tmp_path), "s")
+    await server.prompt("s", [text_block("/eval (+ 1 2)")])
+    assert client.words() == "Two.\n\n3\n"
+    await server.aclose()
+
+
 def server_of(model: Callable[[], Any], options: dict[str, Any]) -> tuple[AcpServer, Editor]:
     """A server in this process, whose agents have this model and these options; and its client."""
     client = Editor()
