@@ -38,6 +38,7 @@ class Story:
 
     folder: Path
     chance: random.Random
+    most: int = KILLS
     session: str = ""
     kills: list[str] = field(default_factory=list)  # what was killed: "quoth" or "server"
 
@@ -118,7 +119,7 @@ class Story:
         """What is wrong in the end; empty for nothing."""
         self.begin()
         for _ in range(LIVES):
-            said = self.live(kills=len(self.kills) < KILLS)
+            said = self.live(kills=len(self.kills) < self.most)
             if "All is done." in said.out:
                 break
             self.find_session()
@@ -131,11 +132,11 @@ class Story:
         return "" if fits else f"{found} after the kills {self.kills}"
 
 
-def story(seed: int) -> tuple[str, int]:
-    """What is wrong after one story, empty for nothing, and the number of its kills."""
+def story(seed: int, most: int = KILLS) -> tuple[str, int]:
+    """What is wrong after a story of at most that many kills, empty for nothing, and their number."""
     folder = Path(tempfile.mkdtemp(prefix="mcp-"))
     try:
-        told = Story(folder, random.Random(seed))
+        told = Story(folder, random.Random(seed), most)
         wrong = told.play()
         return (f"seed {seed}: {wrong}" if wrong else ""), len(told.kills)
     finally:

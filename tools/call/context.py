@@ -343,8 +343,8 @@ class Snapshots(Protocol):
 
 
 def place_of_wait(call: Call) -> str:
-    """The key under which a body that is no program saves where it waits: the same for the same call by the
-    same user and session, whatever its id."""
+    """The key under which the body of a tool saves where it waits. It is the same for each call with this
+    form, user and session."""
     whose = [call.tool, call.form.identity, call.session, call.user]
     return f"wait {hashlib.sha256(json.dumps(whose).encode()).hexdigest()}"
 

@@ -151,7 +151,7 @@ class _Asker:
             return _elicited("cancel" if self.failure.status == "pending" else DECLINE)
         return _error(self.failure.message)
 
-    # What is written down
+    # The stored state of a wait
 
     @property
     def _place(self) -> str:
@@ -164,7 +164,7 @@ class _Asker:
         try:
             kept = snapshots.find(self._place, self.version)
         except UsageError as error:  # it was changed in the store
-            raise ToolFailure("error", f"{error} Make the call again.") from None
+            raise ToolFailure("error", f"{error} Repeat the call.") from None
         return kept if kept is not None and kept["server"] == self.server else None
 
     def _keep(self, state: str | None, requests: Mapping[str, Wire]) -> None:
@@ -177,7 +177,7 @@ class _Asker:
         if self.ctx.snapshots is not None:
             self.ctx.snapshots.drop(self._place)
 
-    # What is asked
+    # Questions
 
     async def _answers(self, requests: Mapping[str, Wire]) -> dict[str, Any]:
         try:
@@ -216,7 +216,7 @@ class _Asker:
         text = types.TextContent(text=str(result.value))
         return types.CreateMessageResult(role="assistant", content=text, model="quoth", stop_reason="endTurn")
 
-    # What is refused
+    # Refusals
 
     @property
     def _who(self) -> str:

@@ -17,8 +17,8 @@ _ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
 
 
 def unreadable(line: bytes, error: ValueError) -> JSONRPCError | None:
-    """The failure of the request that a line would answer, if it could be read; None if it names none. So
-    nobody waits for an answer that has come: one that is nested too deeply, or cut."""
+    """The failure of the request that a line would answer, if it could be read; None if it names none. An
+    answer that is nested too deeply, or cut, then fails its request at once."""
     head, tail = line[:_EDGE], line[-_EDGE:]
     found = _ID.search(head) or _ID.search(tail)
     if found is None or not (_VERSION.search(head) or _VERSION.search(tail)) or b'"method"' in head:
