@@ -40,9 +40,8 @@ def parsed_words(words: Sequence[str]) -> tuple[AgentFormat, dict[str, Any]] | N
 
 def run(agent: AgentFormat, options: dict[str, Any]) -> int:
     """Answer the call on standard input. Returns 0: another code would let the call through."""
-    if hasattr(signal, "SIGALRM"):
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the kernel ends us, whatever this process is doing
-        signal.alarm(KILL_SECONDS)
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the kernel ends us, whatever this process is doing
+    signal.alarm(KILL_SECONDS)
     once = _Once()
     late = threading.Timer(OWN_SECONDS, once.say, [_late(agent)])
     late.daemon = True
