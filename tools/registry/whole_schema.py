@@ -291,6 +291,8 @@ def _fault(error: Any) -> SchemaFault:
     """An error of jsonschema in words; it quotes the schema, and no value."""
     keyword, wanted = error.validator, error.validator_value
     path = tuple(error.absolute_path)
+    if keyword is None:  # the schema false
+        return SchemaFault(path, "is not allowed")
     if keyword == "required":
         lacking = [name for name in wanted if name not in error.instance]
         return SchemaFault((*path, *lacking[:1]), "is missing")

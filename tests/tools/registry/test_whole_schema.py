@@ -205,7 +205,7 @@ LISTED = {"enum": ["a", "b"]}
         ({"dependentSchemas": {"a": {"required": ["b"]}}}, {"a": 1}, ':it["b"] is missing.'),
         ({"unevaluatedProperties": False}, {"b": 1}, ":it must match unevaluatedProperties False."),
         ({"$ref": "#/$defs/tree"}, {"kids": [{"kids": [3]}]}, ':it["kids"][0]["kids"][0] must be object.'),
-        ({"if": {"const": "a"}, "then": False}, "a", ":it must match"),
+        ({"if": {"const": "a"}, "then": False}, "a", ":it is not allowed."),
         ({"type": "array", "uniqueItems": True}, [1, 1.0], ":it must match uniqueItems True."),
         ({"type": "array", "contains": {"const": 1}}, [2], ":it must match contains"),
         ({"propertyNames": {"maxLength": 2}}, {"long": 1}, ":it must match maxLength 2."),
