@@ -202,7 +202,8 @@ async def test_unreadable_pins_or_none_leave_a_server_out_with_a_note(house: Hou
     async with house.agent() as agent:
         (note,) = agent.policy.notes
         assert note == (
-            "The MCP server fixture is not trusted. To see and trust its tools: quoth mcp trust fixture"
+            "The MCP server fixture is not trusted. To see and trust its tools: quoth mcp trust fixture --mcp"
+            f" {house.file}"
         )
 
 
