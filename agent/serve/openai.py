@@ -56,7 +56,7 @@ def openai_part(opening: Callable[[AccessKey], AsyncAgent]) -> Part:
             return _failed(str(error))
         answer = Answer.of(asked.model)
         if asked.stream:
-            return await _streamed(turn, answer, asked)
+            return await _streamed(turn, answer, asked, request)
         return await _whole(turn, answer, request)
 
     @contextlib.asynccontextmanager
@@ -98,15 +98,19 @@ async def _left(request: Request) -> None:
         pass
 
 
-async def _streamed(turn: Turn, answer: Answer, asked: ChatRequest) -> Response:
+async def _streamed(turn: Turn, answer: Answer, asked: ChatRequest, request: Request) -> Response:
     """The answer as it arrives. An error before its first piece is a status."""
     assert turn.task is not None
-    first = asyncio.create_task(turn.pieces.get())
+    first, leaving = asyncio.create_task(turn.pieces.get()), asyncio.create_task(_left(request))
     try:
-        await asyncio.wait({first}, timeout=FIRST_SECONDS)
+        await asyncio.wait({first, leaving}, timeout=FIRST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     except asyncio.CancelledError:
         turn.stop()
         raise
+    finally:
+        leaving.cancel()
+    if leaving.done() and not leaving.cancelled():
+        turn.stop()
     if turn.error is not None and turn.task.done():
         return _error(turn.error)
 

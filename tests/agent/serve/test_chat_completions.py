@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import json
 import signal
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -378,3 +380,20 @@ def test_a_client_that_leaves_stops_its_program(tmp_path: Path) -> None:
             assert answer.status_code == 200
             wait_until((folder / "begun").exists)
         wait_until(lambda: "interrupted" in quoth("sessions", cwd=folder).out)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_leaves_before_the_first_piece_stops_the_run(tmp_path: Path, stream: bool) -> None:
+    folder = files(tmp_path / "shop", {"model.hy": MODEL})
+    with serve(folder) as server:
+        body = json.dumps(
+            {"model": "quoth", "stream": stream, "messages": [{"role": "user", "content": "please wait"}]}
+        )
+        port = int(server.url.rpartition(":")[2])
+        key = f"Authorization: Bearer {token('me')}"
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n{key}\r\n"
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+            wait_until((folder / "asked").exists)
+        wait_until(lambda: "interrupted" in quoth("sessions", cwd=folder).out)
+        (folder / "free").touch()
