@@ -6,6 +6,7 @@ The Workspace asks them after its own checks of a path; without an editor it use
 from __future__ import annotations
 
 import codecs
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -60,6 +61,15 @@ def buffer_of(text: str, disk: bytes | None) -> Buffer:
     ends = Buffer(b"", mark=disk.startswith(MARK) and not text.startswith("\ufeff"), returns=returns)
     data = ends.as_saved(text)
     return ends._replace(data=data, saved=data == disk)
+
+
+def is_behind(real: Path, buffer: Buffer, both: dict[Path, bytes]) -> bool:
+    """Whether only the disk has changed since it and the buffer had the same content: a program wrote it, and
+    the editor has not read it again. ``both`` has the digest of the last content that both had."""
+    digest = sha256(buffer.data).digest()
+    if buffer.saved:
+        both[real] = digest
+    return not buffer.saved and both.get(real) == digest
 
 
 def is_text(data: bytes) -> bool:

@@ -21,7 +21,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from quoth.tools.call.buffers import Buffer, Buffers, buffer_of, is_text
+from quoth.tools.call.buffers import Buffer, Buffers, buffer_of, is_behind, is_text
 from quoth.tools.call.ignored import Ignored, files_below
 from quoth.tools.call.keeping import KEEPER, FileWrite, Held, held, held_bytes, kept, writable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
@@ -65,6 +65,7 @@ class Workspace:
         self.protected = (*map(_shared, protected), *self._secret)
         self._seen: dict[tuple[str, Path], bytes] = {}  # digests, by reader and file, the latest at the end
         self.buffers: Buffers | None = None  # of an editor; they stand before the disk
+        self._both: dict[Path, bytes] = {}  # digests of what editor and disk had last
 
     def on_disk(self) -> Workspace:
         """The same folder without the buffers of an editor."""
@@ -210,7 +211,9 @@ class Workspace:
         if self.buffers is None or self._owner(real) or not is_text(disk or b""):
             return None
         text = self.buffers.read(real)
-        return None if text is None or (disk is None and not text) else buffer_of(text, disk)
+        if text is None or (disk is None and not text):
+            return None
+        return None if is_behind(real, buffer := buffer_of(text, disk), self._both) else buffer
 
     def _present(self, real: Path, parent: int, *, whole: bool) -> tuple[Held | None, Buffer | None]:
         """The present content of a file, None if there is none; and the buffer that has it, if it does not
@@ -285,13 +288,11 @@ class Workspace:
             raise ToolError(f"{name} names a folder; name a file in it.")
         self._require_open_to_tools(name, real)
         known = self._seen.get((reader, real)) if before is None else hashlib.sha256(before).digest()
-        lost: list[str] = []
-        made: list[str] = []
+        lost, made = list[str](), list[str]()
         try:
             with self._alone(name, real), self._parent(real, made) as parent:
                 found = writable(name, real.name, parent)
-                new = 0o666 if mode is None else mode
-                old = new if found is None else stat.S_IMODE(found.st_mode) & 0o777
+                old = (0o666 if mode is None else mode) if found is None else found.st_mode & 0o777
 
                 def keep(descriptor: int) -> None:
                     if found is not None:

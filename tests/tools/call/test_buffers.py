@@ -60,6 +60,17 @@ def test_the_disk_alone_does_not_pass_for_what_was_read(home: Path) -> None:
     assert HAS_CHANGED_SINCE_IT_WAS_READ in said
 
 
+def test_a_file_that_a_program_has_changed_is_not_overwritten_with_what_an_editor_shows(home: Path) -> None:
+    workspace, editor = edited(home, a_txt="one\n")
+    assert read(workspace, "a.txt") == b"one\n"
+    (home / "a.txt").write_text("one\nby a program\n")  # the editor has not read it again
+    assert read(workspace, "a.txt") == b"one\nby a program\n"
+    workspace.write("a.txt", b"two\nby a program\n", before=b"one\nby a program\n")
+    assert ((home / "a.txt").read_text(), editor.texts) == ("two\nby a program\n", {"a.txt": "one\n"})
+    editor.texts["a.txt"] = "typed\n"
+    assert read(workspace, "a.txt") == b"typed\n"
+
+
 def test_a_new_file_is_made_by_the_editor_in_a_new_folder(home: Path) -> None:
     workspace, editor = edited(home)
     assert workspace.write("new/b.txt", b"two\n") is True
