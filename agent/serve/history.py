@@ -11,12 +11,12 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from quoth.agent.serve.openai_shape import Message
+from quoth.agent.serve.openai_shape import TalkMessage
 from quoth.tools.history.outline import Outline
 from quoth.tools.storage.database import Store
 
 
-class Found(NamedTuple):
+class KnownTalk(NamedTuple):
     """The session of a conversation, with its number of events after it. ``ended``: the last message has its
     answer. ``latest``: the session has not continued otherwise."""
 
@@ -26,7 +26,7 @@ class Found(NamedTuple):
     latest: bool
 
 
-def digest_of(model: str, messages: Iterable[Message]) -> str:
+def digest_of(model: str, messages: Iterable[TalkMessage]) -> str:
     """The digest of a conversation with a model."""
     found = hashlib.sha256(f"{model}\0".encode())
     for one in messages:
@@ -34,13 +34,13 @@ def digest_of(model: str, messages: Iterable[Message]) -> str:
     return found.hexdigest()
 
 
-class History:
+class TalkIndex:
     """The conversations of all keys."""
 
     def __init__(self, store: Callable[[], Store]) -> None:
         self._store = store
 
-    def find(self, key: str, digest: str) -> Found | None:
+    def find(self, key: str, digest: str) -> KnownTalk | None:
         """The session of a conversation; None for an unknown one, or one whose session was removed."""
         rows = self._store().execute(
             "SELECT session, events, ended, (SELECT max(events) FROM served AS other"
@@ -50,7 +50,7 @@ class History:
         if not rows or not Outline(self._store).is_there(str(rows[0][0])):
             return None
         session, events, ended, last = rows[0]
-        return Found(str(session), int(events), bool(ended), events == last)
+        return KnownTalk(str(session), int(events), bool(ended), events == last)
 
     def is_of(self, key: str, session: str) -> bool:
         """Whether the key began a session."""

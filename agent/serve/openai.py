@@ -18,7 +18,7 @@ from quoth.agent.serve.app import Part
 from quoth.agent.serve.gate import key_of, refuse
 from quoth.agent.serve.keys import AccessKey
 from quoth.agent.serve.openai_shape import Answer, ChatRequest, model_data, read_request
-from quoth.agent.serve.talks import Talks, Turn
+from quoth.agent.serve.talks import Talks, TurnInProgress
 from quoth.tools.errors import BusyError, QuothError, UsageError, did_you_mean
 
 MODEL = "quoth"
@@ -74,7 +74,7 @@ def openai_part(opening: Callable[[AccessKey], AsyncAgent]) -> Part:
     return Part(routes, serving=serving)
 
 
-async def _whole(turn: Turn, answer: Answer, request: Request) -> Response:
+async def _whole(turn: TurnInProgress, answer: Answer, request: Request) -> Response:
     """The answer in one piece. A client that leaves stops the run."""
     assert turn.task is not None
     leaving = asyncio.create_task(_left(request))
@@ -98,7 +98,7 @@ async def _left(request: Request) -> None:
         pass
 
 
-async def _streamed(turn: Turn, answer: Answer, asked: ChatRequest, request: Request) -> Response:
+async def _streamed(turn: TurnInProgress, answer: Answer, asked: ChatRequest, request: Request) -> Response:
     """The answer as it arrives. An error before its first piece is a status."""
     assert turn.task is not None
     first, leaving = asyncio.create_task(turn.pieces.get()), asyncio.create_task(_left(request))

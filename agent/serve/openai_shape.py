@@ -24,7 +24,7 @@ _HIDDEN = re.compile(r"<(details|think|thinking)\b[^>]*>.*?</\1>", re.DOTALL | r
 
 
 @dataclass(frozen=True)
-class Message:
+class TalkMessage:
     """A message of a conversation, without what clients add to it or leave out."""
 
     role: str  # user or assistant
@@ -42,7 +42,7 @@ class ChatRequest:
     """A request: the conversation so far, the ``text`` and images of the last message, and the choices."""
 
     model: str
-    history: tuple[Message, ...]
+    history: tuple[TalkMessage, ...]
     text: str
     images: tuple[tuple[str, bytes], ...] = ()
     instructions: str = ""
@@ -91,10 +91,10 @@ def read_request(body: bytes) -> ChatRequest:
     )
 
 
-def _read_messages(messages: Sequence[Any]) -> tuple[str, list[Message], list[tuple[str, bytes]]]:
+def _read_messages(messages: Sequence[Any]) -> tuple[str, list[TalkMessage], list[tuple[str, bytes]]]:
     """The instructions, the conversation, and the images of the last message."""
     rules: list[str] = []
-    talk: list[Message] = []
+    talk: list[TalkMessage] = []
     images: list[tuple[str, bytes]] = []
     for number, one in enumerate(messages, 1):
         place = f"messages[{number - 1}]"
@@ -105,7 +105,7 @@ def _read_messages(messages: Sequence[Any]) -> tuple[str, list[Message], list[tu
         if role in ("system", "developer"):
             rules.append(text)
         elif role in ("user", "assistant"):
-            talk.append(Message(role, text))
+            talk.append(TalkMessage(role, text))
             images = seen
     return "\n\n".join(filter(None, rules)), talk, images
 

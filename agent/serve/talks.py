@@ -23,9 +23,9 @@ from quoth.agent.run.host import SessionHost
 from quoth.agent.run.options import with_longest
 from quoth.agent.run.runs import Runs
 from quoth.agent.run.spec import OutputType
-from quoth.agent.serve.history import Found, History, digest_of
+from quoth.agent.serve.history import KnownTalk, TalkIndex, digest_of
 from quoth.agent.serve.keys import AccessKey
-from quoth.agent.serve.openai_shape import ChatRequest, Message
+from quoth.agent.serve.openai_shape import ChatRequest, TalkMessage
 from quoth.agent.session.index import fork_session, new_session, session_of
 from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.question import CHANGED
@@ -48,7 +48,7 @@ class Piece(NamedTuple):
     thought: bool = False
 
 
-class Turn:
+class TurnInProgress:
     """One answer in progress: its pieces, and its end. It runs in a task of its own, so that a client that
     leaves stops it and does not break it."""
 
@@ -122,7 +122,7 @@ class Talks:
         self._opening = opening
         self._agents: dict[str, AsyncAgent] = {}
         self._open: dict[str, Runs] = {}  # by session, the least recently used first
-        self._turns: dict[str, Turn] = {}  # in progress, by session
+        self._turns: dict[str, TurnInProgress] = {}  # in progress, by session
 
     def agent(self, key: AccessKey) -> AsyncAgent:
         """The agent of a key, whose parts its conversations share. Raises QuothError."""
@@ -142,18 +142,18 @@ class Talks:
         for agent in self._agents.values():
             await agent.aclose()
 
-    async def begin(self, key: AccessKey, request: ChatRequest, chosen: str = "") -> Turn:
+    async def begin(self, key: AccessKey, request: ChatRequest, chosen: str = "") -> TurnInProgress:
         """Begin the answer to a request; ``chosen`` names the session. Raises QuothError."""
         agent = self.agent(key)
-        history = History(lambda: agent.store)
+        history = TalkIndex(lambda: agent.store)
         before = digest_of(request.model, request.history)
-        asked = digest_of(request.model, (*request.history, Message("user", request.text)))
+        asked = digest_of(request.model, (*request.history, TalkMessage("user", request.text)))
         known = history.find(key.name, before) if request.history else None
         own = _session_named(key, chosen, history) if chosen else ""
         if (waits := _decided_request(agent, request.text)) is not None:
             session = own or (known.session if known else "")
             work = self._deciding(key, agent, session, waits, request.text)
-            turn = Turn(session or new_session())
+            turn = TurnInProgress(session or new_session())
         else:
             again = history.find(key.name, asked)
             session, name, data = self._place(agent, history, key, request, known, again, own)
@@ -162,9 +162,9 @@ class Talks:
             output = None if request.schema is None else OutputType.known_by(request.schema)
             files = [*request.images, *([("conversation.txt", data.encode())] if data else [])]
             text = request.text if request.text.strip() else "Look at the images."
-            turn = Turn(session)
+            turn = TurnInProgress(session)
 
-            async def work(turn: Turn) -> None:
+            async def work(turn: TurnInProgress) -> None:
                 if _was_decided(runs):  # in a terminal, meanwhile
                     await _drive(turn, runs, runs.resume)
                 await _drive(turn, runs, lambda: runs.say(text, turn=name, files=files, output=output))
@@ -179,11 +179,11 @@ class Talks:
     def _place(
         self,
         agent: AsyncAgent,
-        history: History,
+        history: TalkIndex,
         key: AccessKey,
         request: ChatRequest,
-        known: Found | None,
-        again: Found | None,
+        known: KnownTalk | None,
+        again: KnownTalk | None,
         own: str,
     ) -> tuple[str, str, str]:
         """The session of a message, empty for a new one; the name of its turn, if it is resumed; and the
@@ -224,11 +224,11 @@ class Talks:
 
     async def _run(
         self,
-        turn: Turn,
-        work: Callable[[Turn], Coroutine[Any, Any, None]],
+        turn: TurnInProgress,
+        work: Callable[[TurnInProgress], Coroutine[Any, Any, None]],
         key: AccessKey,
         request: ChatRequest,
-        history: History,
+        history: TalkIndex,
         asked: str,
     ) -> None:
         """Do the work of a turn, and record its answer."""
@@ -254,7 +254,11 @@ class Talks:
             ended = turn.error is None and (reply is None or reply.status not in ("pending", "interrupted"))
             with contextlib.suppress(QuothError):
                 history.save(key.name, asked, turn.session, ended=ended)
-                answer = (*request.history, Message("user", request.text), Message("assistant", turn.text))
+                answer = (
+                    *request.history,
+                    TalkMessage("user", request.text),
+                    TalkMessage("assistant", turn.text),
+                )
                 history.save(key.name, digest_of(request.model, answer), turn.session, ended=True)
         finally:
             self._turns.pop(turn.session, None)
@@ -264,10 +268,10 @@ class Talks:
 
     def _deciding(
         self, key: AccessKey, agent: AsyncAgent, session: str, request: Request, text: str
-    ) -> Callable[[Turn], Coroutine[Any, Any, None]]:
+    ) -> Callable[[TurnInProgress], Coroutine[Any, Any, None]]:
         """The work of a message that decides a request."""
 
-        async def work(turn: Turn) -> None:
+        async def work(turn: TurnInProgress) -> None:
             if request.session != session:
                 turn.say(
                     f"Request {request.id} belongs to another conversation; nothing was decided. Decide it"
@@ -294,7 +298,7 @@ class Talks:
 EMPTY = ChatRequest("", (), "")
 
 
-async def _drive(turn: Turn, runs: Runs, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
+async def _drive(turn: TurnInProgress, runs: Runs, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
     """Run a message or resume a session; its events are heard as they happen."""
     async with contextlib.aclosing(EventStream(runs.host.events.streams).of(work)) as events:
         async for event in events:
@@ -329,7 +333,7 @@ def _was_decided(runs: Runs) -> bool:
     return waited and not runs.host.broker.requests(session=runs.host.session)
 
 
-def _session_named(key: AccessKey, chosen: str, history: History) -> str:
+def _session_named(key: AccessKey, chosen: str, history: TalkIndex) -> str:
     """The session that a client names: one that its key began, or the one of this name among its own."""
     if history.is_of(key.name, chosen):
         return chosen
@@ -387,6 +391,6 @@ def _hidden(line: str) -> str:
     return f"<details>\n<summary>{shown}</summary>\n</details>"
 
 
-def _as_data(history: tuple[Message, ...]) -> str:
+def _as_data(history: tuple[TalkMessage, ...]) -> str:
     """A conversation that no session has, as a text for the model."""
     return "\n\n".join(f"{one.role}: {one.text}" for one in history)

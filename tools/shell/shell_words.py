@@ -36,7 +36,7 @@ class Word(NamedTuple):
     known: bool = True
 
 
-class _Part(NamedTuple):
+class _WordPart(NamedTuple):
     text: str
     literal: bool  # quoted, or without a meaning to the shell
     known: bool = True
@@ -46,7 +46,7 @@ def read_words(source: str, holes: Iterable[str] = ()) -> list[Word] | None:
     """The words of a simple command; None if the source is not words and blanks alone. ``holes`` are the
     sources of the expansions that are holes in it."""
     words: list[Word] = []
-    parts: list[_Part] = []
+    parts: list[_WordPart] = []
     filling = iter(holes)
     place = 0
     while place < len(source):
@@ -67,17 +67,17 @@ def read_words(source: str, holes: Iterable[str] = ()) -> list[Word] | None:
     return words
 
 
-def _part(kind: str, text: str, holes: Iterator[str]) -> _Part:
+def _part(kind: str, text: str, holes: Iterator[str]) -> _WordPart:
     if kind == "double":
         return _double(text, holes)
     if kind == "ansi":
         return _ansi(text)
     if kind == "open" and text == HOLE:
-        return _Part(next(holes, ""), False, known=False)
-    return _Part(text, kind != "open", known=text not in _COMPUTED or kind != "open")
+        return _WordPart(next(holes, ""), False, known=False)
+    return _WordPart(text, kind != "open", known=text not in _COMPUTED or kind != "open")
 
 
-def _double(text: str, holes: Iterator[str]) -> _Part:
+def _double(text: str, holes: Iterator[str]) -> _WordPart:
     known = True
 
     def plain(found: re.Match[str]) -> str:
@@ -89,10 +89,10 @@ def _double(text: str, holes: Iterator[str]) -> _Part:
         return found[1] or ""
 
     value = _IN_DOUBLE.sub(plain, text)
-    return _Part(value, True, known)
+    return _WordPart(value, True, known)
 
 
-def _ansi(text: str) -> _Part:
+def _ansi(text: str) -> _WordPart:
     known = True
 
     def character(found: re.Match[str]) -> str:
@@ -106,15 +106,15 @@ def _ansi(text: str) -> _Part:
         return chr(code)
 
     value = _ANSI.sub(character, text)
-    return _Part(value, True, known)
+    return _WordPart(value, True, known)
 
 
-def _word(parts: list[_Part]) -> Word:
+def _word(parts: list[_WordPart]) -> Word:
     text = "".join(part.text for part in parts)
     return Word(text, all(part.known for part in parts) and not _expands(parts))
 
 
-def _expands(parts: list[_Part]) -> bool:
+def _expands(parts: list[_WordPart]) -> bool:
     """Whether a shell expands a word: a glob, braces, a tilde, ``=program`` (zsh)."""
     shown = "".join(part.text if not part.literal else "'" for part in parts)
     if not _GLOB.isdisjoint(shown) or (parts[0].text in ("~", "=") and not parts[0].literal):

@@ -16,7 +16,7 @@ SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash", "rbash"))
 _ASSIGNMENT = re.compile(r"\w+=")
 
 
-class Options(NamedTuple):
+class WrapperOptions(NamedTuple):
     """The options of a wrapper, and what precedes its command. ``attached`` letters take the rest of their
     word as an optional value."""
 
@@ -30,7 +30,7 @@ class Options(NamedTuple):
     more: bool = False  # the command receives further words
 
 
-class Inner(NamedTuple):
+class WrappedCommand(NamedTuple):
     """What a wrapper runs: a command, or a ``line`` of a shell. With ``more`` the command receives further
     words. Neither: the wrapper could not be read."""
 
@@ -39,7 +39,7 @@ class Inner(NamedTuple):
     more: bool = False
 
 
-_SUDO = Options(
+_SUDO = WrapperOptions(
     "AbBEHikKnNPsSvl",
     "ughpCrtTDRU",
     long_flags=("--preserve-env", "--non-interactive", "--background", "--login", "--shell", "--set-home"),
@@ -47,7 +47,7 @@ _SUDO = Options(
     variables=True,
 )
 WRAPPERS = {
-    "env": Options(
+    "env": WrapperOptions(
         "i0v",
         "uC",
         long_flags=("--ignore-environment", "--null", "--debug"),
@@ -55,22 +55,22 @@ WRAPPERS = {
         variables=True,
     ),
     "sudo": _SUDO,
-    "doas": Options("Lns", "aCu"),
-    "nohup": Options(),
-    "setsid": Options("cfw", long_flags=("--ctty", "--fork", "--wait")),
-    "time": Options("pvaq", "fo", long_flags=("--portability", "--verbose", "--append", "--quiet"),
+    "doas": WrapperOptions("Lns", "aCu"),
+    "nohup": WrapperOptions(),
+    "setsid": WrapperOptions("cfw", long_flags=("--ctty", "--fork", "--wait")),
+    "time": WrapperOptions("pvaq", "fo", long_flags=("--portability", "--verbose", "--append", "--quiet"),
                     long_values=("--format", "--output")),
-    "command": Options("p"),
-    "builtin": Options(),
-    "exec": Options("cl", "a"),
-    "nice": Options("0123456789", "n", long_values=("--adjustment",)),
-    "ionice": Options("t", "cnpP", long_flags=("--ignore",), long_values=("--class", "--classdata")),
-    "stdbuf": Options("", "ioe", long_values=("--input", "--output", "--error")),
-    "timeout": Options("v", "ks", long_flags=("--foreground", "--preserve-status", "--verbose"),
+    "command": WrapperOptions("p"),
+    "builtin": WrapperOptions(),
+    "exec": WrapperOptions("cl", "a"),
+    "nice": WrapperOptions("0123456789", "n", long_values=("--adjustment",)),
+    "ionice": WrapperOptions("t", "cnpP", long_flags=("--ignore",), long_values=("--class", "--classdata")),
+    "stdbuf": WrapperOptions("", "ioe", long_values=("--input", "--output", "--error")),
+    "timeout": WrapperOptions("v", "ks", long_flags=("--foreground", "--preserve-status", "--verbose"),
                        long_values=("--kill-after", "--signal"), operands=1),
-    "busybox": Options(),
-    "toybox": Options(),
-    "xargs": Options("0oprtx", "EIJLnPRsSad", attached="eil",
+    "busybox": WrapperOptions(),
+    "toybox": WrapperOptions(),
+    "xargs": WrapperOptions("0oprtx", "EIJLnPRsSad", attached="eil",
                      long_flags=("--null", "--no-run-if-empty", "--verbose", "--interactive", "--exit",
                                  "--open-tty"),
                      long_values=("--arg-file", "--delimiter", "--max-args", "--max-procs", "--max-lines",
@@ -80,7 +80,7 @@ _SHELL_FLAGS = frozenset("abefhiklmnprstuvxBCDEHPT")
 _SHELL_LONG = ("--login", "--norc", "--noprofile", "--posix", "--restricted", "--verbose", "--noediting")
 
 
-def inner_of(words: Sequence[Word]) -> Inner | None:
+def inner_of(words: Sequence[Word]) -> WrappedCommand | None:
     """What a command runs; None if it is not a wrapper, or runs nothing that its words name."""
     name = words[0].text.rpartition("/")[2]
     if name in SHELLS:
@@ -90,16 +90,16 @@ def inner_of(words: Sequence[Word]) -> Inner | None:
         return None
     place = _after_options(words, options)
     if place is None:
-        return Inner()
+        return WrappedCommand()
     place += options.operands
     if name == "time" and place < len(words) and _ASSIGNMENT.match(words[place].text):
-        return Inner()  # the keyword of bash takes variables, the program does not
+        return WrappedCommand()  # the keyword of bash takes variables, the program does not
     while options.variables and place < len(words) and _ASSIGNMENT.match(words[place].text):
         place += 1
-    return Inner(words[place:], more=options.more) if place < len(words) else None
+    return WrappedCommand(words[place:], more=options.more) if place < len(words) else None
 
 
-def _after_options(words: Sequence[Word], options: Options) -> int | None:
+def _after_options(words: Sequence[Word], options: WrapperOptions) -> int | None:
     """The place of the first word after the options; None if an option is not known."""
     place = 1
     while place < len(words):
@@ -123,7 +123,7 @@ def _after_options(words: Sequence[Word], options: Options) -> int | None:
     return place
 
 
-def _letters(letters: str, options: Options) -> int:
+def _letters(letters: str, options: WrapperOptions) -> int:
     """How many words a group of short options takes; 0 if one is not known."""
     for place, letter in enumerate(letters, 1):
         if letter in options.attached:
@@ -135,26 +135,26 @@ def _letters(letters: str, options: Options) -> int:
     return 1
 
 
-def _line_of(words: Sequence[Word]) -> Inner | None:
+def _line_of(words: Sequence[Word]) -> WrappedCommand | None:
     """The line that a shell receives with ``-c``."""
     runs_line, place = False, 1
     while place < len(words):
         text, known = words[place]
         if not known:
-            return Inner()
+            return WrappedCommand()
         if text[:1] not in ("-", "+") or text in ("-", "--"):
             place += text in ("-", "--")
             break
         if text.startswith("--"):
             if text not in _SHELL_LONG:
-                return Inner()
+                return WrappedCommand()
             place += 1
             continue
         letters = text[1:]
         runs_line = runs_line or (text[0] == "-" and "c" in letters)
         if not _SHELL_FLAGS.issuperset(letters.replace("c", "").replace("o", "").replace("O", "")):
-            return Inner()
+            return WrappedCommand()
         place += 1 + letters.count("o") + letters.count("O")
     if not runs_line or place >= len(words):
         return None
-    return Inner(line=words[place].text) if words[place].known else Inner()
+    return WrappedCommand(line=words[place].text) if words[place].known else WrappedCommand()
