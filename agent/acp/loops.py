@@ -1,5 +1,5 @@
-"""The connection to the client has an event loop of its own, in a thread: whatever waits for the client, a
-thread or the loop of the agents, does not delay the client's answer.
+"""The connection to the client has an event loop of its own, in a thread. A body, or the loop of the agents,
+can then block until the client answers: the connection still receives the answer.
 """
 
 from __future__ import annotations
