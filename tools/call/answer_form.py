@@ -237,6 +237,8 @@ def read_form(schema: Mapping[str, Any]) -> AnswerForm:
     if len(json.dumps(schema)) > MAX_CHARS:
         raise UsageError(f"the form has more than {MAX_CHARS:,} characters")
     properties, required = schema.get("properties"), schema.get("required") or []
+    if not isinstance(required, list):
+        raise UsageError("the form has a required that is not a list")
     if schema.get("type") != "object" or not isinstance(properties, Mapping):
         raise UsageError("the form is not an object with properties")
     if len(properties) > MAX_FIELDS:
@@ -289,14 +291,16 @@ def _options(node: Any) -> tuple[tuple[str, str], ...]:
     if isinstance(titled := node.get("oneOf") or node.get("anyOf"), Sequence):
         found = [one for one in titled if isinstance(one, Mapping) and isinstance(one.get("const"), str)]
         return tuple((one["const"], one_line(str(one.get("title") or one["const"]), 80)) for one in found)
-    values = [value for value in node.get("enum") or () if isinstance(value, str)]
+    enum = node.get("enum")
+    values = [value for value in enum if isinstance(value, str)] if isinstance(enum, list) else []
     names = node.get("enumNames")
     labels = names if isinstance(names, list) and len(names) == len(values) else values
     return tuple((value, one_line(str(label), 80)) for value, label in zip(values, labels, strict=True))
 
 
 def _bound(value: Any) -> float | None:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    numeric = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if numeric and -math.inf < value < math.inf else None
 
 
 def _number(value: float) -> str:

@@ -104,6 +104,8 @@ def test_words_that_do_not_fit_are_refused(schema: dict[str, Any], said: str, se
             "a is not a text, a number, yes or no, or a choice",
         ),
         (_schema(a={"type": "array", "items": {"type": "string"}}), "the field a is a list without choices"),
+        (_schema(a={"type": "array", "items": {"enum": "abc"}}), "the field a is a list without choices"),
+        (_schema(a=NOTE) | {"required": 5}, "the form has a required that is not a list"),
         (_schema(**{f"a{n}": NOTE for n in range(MAX_FIELDS + 1)}), "the form has 21 fields"),
         (_schema(**{"a b": NOTE}), "the field a b has no name and type"),
         (_schema(a={"enum": [str(n) for n in range(101)]}), "the field a has 101 choices"),
@@ -139,3 +141,14 @@ def test_a_stored_question_has_its_form() -> None:
     stored = str(marked(CallForm("shop--order", {"item": "tea"}), asked))
     assert question_in(stored) == ('(shop--order :item "tea")', asked)
     assert json.loads(asked.answer("2")) == {"accept": {"size": "large"}}
+
+
+@pytest.mark.parametrize("bound", [float("inf"), float("-inf"), float("nan"), "9", True])
+def test_a_bound_that_is_no_number_bounds_nothing(bound: Any) -> None:
+    node = {"type": "number", "minimum": bound, "maximum": bound}
+    assert read_form(_schema("a", a=node)).rows[0] == "a: number"
+    assert _answer(_schema("a", a=node), "7") == {"a": 7}
+
+
+def test_choices_that_are_no_list_are_none() -> None:
+    assert read_form(_schema("a", a={"type": "string", "enum": 5})).rows[0] == "a: text"
