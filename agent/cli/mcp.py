@@ -29,7 +29,6 @@ from quoth.agent.config.loading import load_config
 from quoth.agent.run.servers import configured, setup_of
 from quoth.agent.terminal.input import read_file, require_person
 from quoth.agent.terminal.output import complain, print_json, print_line, tell_next
-from quoth.tools.call.redaction import redact
 from quoth.tools.errors import UsageError, no_such
 from quoth.tools.installing import install_extra
 from quoth.tools.lisp.forms import CallForm
@@ -40,6 +39,7 @@ from quoth.tools.mcp.config import (
     add_server,
     remove_server,
     server_name,
+    shown_target,
 )
 from quoth.tools.mcp.entries import Effects, entry_name, refused_names, schema_fault, stated_effects
 from quoth.tools.mcp.pins import (
@@ -336,7 +336,7 @@ def _shown(
     yield f"The MCP server {config.name} ({config.source})"
     yield f"  {'URL' if config.url else 'command'}: {visible(config.shown)}"
     if before is not None and before.address != config.target:
-        yield f"  before: {visible(redact(before.address))}"
+        yield f"  before: {visible(shown_target(before.address))}"
     if listed.said:
         yield f"  it says it is {visible(listed.said)}"
     offers = [what for what, offered in (("resources", pins.resources), ("prompts", pins.prompts)) if offered]

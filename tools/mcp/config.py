@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from quoth.tools.call.redaction import redact, redact_url
+from quoth.tools.call.redaction import SECRET, redact, redact_url, sounds_secret
 from quoth.tools.errors import UsageError, did_you_mean, no_such
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.files import Trust, at_home, read_bytes, trusted_bytes
@@ -80,7 +80,19 @@ class ServerConfig:
     @property
     def shown(self) -> str:
         """The target for people and lists, without texts that look like secrets."""
-        return redact_url(self.url) if self.url else redact(self.target)
+        return shown_target(self.target)
+
+
+def shown_target(target: str) -> str:
+    """A command line or URL of a server or its pins, without texts that look like secrets."""
+    if not target.startswith("["):
+        return redact_url(target)
+    words = json.loads(target)
+    hidden = [
+        SECRET if before[:1] == "-" and sounds_secret(before) else word
+        for before, word in zip(["", *words], words, strict=False)
+    ]
+    return redact(json.dumps(hidden, ensure_ascii=False))
 
 
 class Servers(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from html import escape
@@ -21,14 +21,13 @@ from pydantic import AnyUrl
 from quoth.tools.errors import UsageError
 from quoth.tools.mcp.config import ServerConfig, expand
 from quoth.tools.mcp.connection import Connection, Deadlines, McpError
-from quoth.tools.mcp.oauth import CALLBACK, Login, check_address, provider_of
+from quoth.tools.mcp.oauth import CALLBACK, Ask, Login, check_address, provider_of
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
 PATIENCE = 600.0  # seconds for a person to log in
 DEADLINES = Deadlines(connect=PATIENCE, list=PATIENCE, call=PATIENCE, idle=PATIENCE)
 MOST_REQUESTS = 50  # at the redirect address, before a login is given up
-Ask = Callable[[str], Awaitable[None]]  # shows the person an address to open
 
 
 @dataclass(frozen=True)

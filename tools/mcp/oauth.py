@@ -41,8 +41,6 @@ from quoth.tools.visible import visible
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CALLBACK = "/callback"
 LONGEST_CHALLENGE = 2_000  # characters of a server's refusal
-PATIENCE = 600.0  # seconds for a person to log in
-MOST_REQUESTS = 50  # at the redirect address, before a login is given up
 Ask = Callable[[str], Awaitable[None]]  # shows the person an address to open
 
 
@@ -168,7 +166,7 @@ class StoredLogin(httpx2.Auth):
         challenge = {"status": response.status_code, "header": header}
         if self._login.record.get("challenge") != challenge:
             self._login.write(challenge=challenge)  # the next login answers it
-        command = f"{own_command()} mcp login {self._config.name}"
+        command = f"{own_command()} mcp login {self._config.named}"
         raise LoginNeeded(f"The MCP server {self._config.name} requires a login. Type: {command}")
 
     def _known(self, refused: bool) -> OAuthClientProvider:

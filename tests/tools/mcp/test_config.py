@@ -21,6 +21,7 @@ from quoth.tools.mcp.config import (
     parse,
     read_servers,
     remove_server,
+    shown_target,
 )
 from quoth.tools.storage.paths import user_servers
 
@@ -55,6 +56,8 @@ def test_what_looks_like_a_secret_is_not_shown() -> None:
     key = "sk-abcdefghijklmnopqrstuv"
     assert key not in ServerConfig("a", url=f"https://x.org/mcp?key={key}").shown
     assert key not in ServerConfig("a", "x", ("--api-key", key)).shown
+    assert ServerConfig("a", "x", ("--token", "hunter", "two")).shown == '["x", "--token", "[secret]", "two"]'
+    assert shown_target("https://x.org/mcp?k=hunter") == "https://x.org/mcp?k=[secret]"
     assert ServerConfig("a", "uvx", ("time", "--tz=UTC")).shown == '["uvx", "time", "--tz=UTC"]'
 
 
