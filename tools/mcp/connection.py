@@ -26,7 +26,7 @@ from quoth.tools.mcp.failures import LoginNeeded as LoginNeeded
 from quoth.tools.mcp.failures import McpError as McpError
 from quoth.tools.mcp.failures import McpTimeout as McpTimeout
 from quoth.tools.mcp.failures import RestartedError as RestartedError
-from quoth.tools.mcp.server_log import ServerLog, log_path
+from quoth.tools.mcp.server_log import log_path
 from quoth.tools.text import short
 from quoth.tools.visible import visible
 
@@ -299,9 +299,9 @@ class Connection:
 
             own = any(name.lower() == "authorization" for name in config.headers)
             return http(config, self._auth(config) if self._auth else None if own else StoredLogin(config))
-        from quoth.tools.mcp.stdio import stdio
+        from quoth.tools.mcp.stdio import log_of, stdio
 
-        return stdio(config, self._root, self._environ, ServerLog(self.log, config.env.values()), self._ended)
+        return stdio(config, self._root, self._environ, log_of(config, self.log), self._ended)
 
     async def _watched(self, client: Client, stop: asyncio.Event) -> None:
         """Until ``stop`` is set, listen for changes."""

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
+from quoth.tools.call.redaction import SENT, credentials
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.messages import MAX_MESSAGE, NOT_SENT, UNANSWERED, Completed
 
@@ -33,6 +34,7 @@ async def http(config: ServerConfig, auth: httpx2.Auth | None = None) -> AsyncIt
 def client_for(config: ServerConfig, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
     """A client for one server, whose headers go to no other origin."""
     headers = {"accept-encoding": "identity", **config.headers}
+    SENT.learn(*credentials(config.headers, httpx2.URL(config.url), chosen=False))
     timeout = httpx2.Timeout(CONNECT, read=SILENCE)
     return httpx2.AsyncClient(
         headers=headers,

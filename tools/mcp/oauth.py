@@ -30,6 +30,7 @@ from mcp.shared.auth import (
 from mcp.shared.auth_utils import resource_url_from_server_url
 from pydantic import AnyUrl, ValidationError
 
+from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import UsageError
 from quoth.tools.installing import own_command
 from quoth.tools.mcp.config import ServerConfig
@@ -154,6 +155,7 @@ class StoredLogin(httpx2.Auth):
                     await flow.aclose()
             if token := probe.headers.get("authorization"):
                 request.headers["authorization"] = token
+                SENT.learn(token.partition(" ")[2])
             else:
                 request.headers.pop("authorization", None)
             response = yield request

@@ -16,6 +16,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from quoth.tools.call.redaction import SENT, SHORTEST_KEY, from_environment, sounds_secret
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.messages import MAX_MESSAGE, completed, unreadable
 from quoth.tools.mcp.server_log import ServerLog
@@ -68,6 +69,19 @@ async def stdio(
         log.end()
         for stream in (to_us, messages, requests, to_server):
             stream.close()
+
+
+def log_of(config: ServerConfig, path: Path) -> ServerLog:
+    """The log of a server, whose variables are expanded. From now on, the secrets that it is given are
+    removed there, and from what it answers."""
+    named = [
+        value
+        for name, value in config.env.items()
+        if sounds_secret(name) and len(value) >= SHORTEST_KEY  # a shorter one is found in ordinary words
+    ]
+    given = [*from_environment(config.args)]
+    SENT.learn(*named, *given)
+    return ServerLog(path, [*config.env.values(), *given])
 
 
 class _Reader:

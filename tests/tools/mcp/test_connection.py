@@ -17,6 +17,7 @@ import mcp_server
 import pytest
 from words import wait_until
 
+from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import UsageError
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.connection import Connection, Deadlines, McpError, McpTimeout
@@ -252,6 +253,30 @@ async def test_a_server_over_http(tmp_path: Path) -> None:
             with pytest.raises(McpError, match="The MCP server far "):
                 await asyncio.wait_for(called, 10)
     assert not server.log.exists()
+
+
+async def test_a_secret_that_a_server_is_given_comes_back_from_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs print their arguments; a server may answer with its environment."""
+    monkeypatch.setenv("FAR_TOKEN", "plum-stone-1")
+    words = ("-c", 'echo "$1 $OWN_TOKEN $MODE" >&2; exit 5', "sh", "Authorization: Bearer ${FAR_TOKEN}")
+    env = {"OWN_TOKEN": "date-stone-2", "MODE": "plain"}
+    config = ServerConfig("sh", "sh", words, env)
+    async with aclosing(Connection(config, tmp_path)) as server:
+        with pytest.raises(McpError, match="ended with exit code 5"):
+            await server.tools()
+    assert server.log.read_text() == "Authorization: Bearer [secret] [secret] plain\n"
+    assert SENT.without("plum-stone-1, date-stone-2, plain") == "[secret], [secret], plain"
+
+
+async def test_a_header_that_a_server_is_sent_comes_back_from_nowhere(tmp_path: Path) -> None:
+    async with over_http() as url:
+        headers = {"Authorization": "Bearer plum-stone-1", "X-Toolsets": "issues"}
+        config = ServerConfig("far", url=f"{url}?toolset=issues", headers=headers)
+        async with aclosing(Connection(config, tmp_path)) as server:
+            await server.tools()
+    assert SENT.without("plum-stone-1, issues") == "[secret], issues"
 
 
 def test_a_log_is_bounded_and_contains_no_secret(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from mcp_login import LoginServer, agree, login_server
 
+from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import UsageError
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.connection import Connection, LoginNeeded, McpError
@@ -64,6 +65,7 @@ async def test_a_login_is_kept_in_a_private_file_and_used(
         asked = len(server.asked)
         assert await listed(server, tmp_path) == ["echo"]
         assert set(server.asked[asked:]) == {("/mcp", "Bearer access-token-1")}
+        assert SENT.without("access-token-1") == "[secret]"
         assert server.clients == 1
         sent = {path for path, header in server.asked if "access-token" in header}
         assert sent == {"/mcp"}
