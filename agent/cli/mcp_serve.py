@@ -63,7 +63,7 @@ def mcp_serve(options: McpServeOptions) -> int:
             opening,
             lambda ctx: client_named(ctx, decides=options.may_decide),
             secret=serving_key(),
-            place=str(options.folder),
+            place=str(options.folder.resolve()),
         )
         try:
             async with stdio_server() as (reader, writer):

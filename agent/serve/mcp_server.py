@@ -199,7 +199,7 @@ class McpServer:
             or _waiting(agent, form)
             or f"{agent.session}/{secrets.token_hex(5)}"
         )
-        if state and (asked := self._still_open(agent, state)) is not None:
+        if state and client.decides and (asked := self._still_open(agent, state)) is not None:
             answer = (params.input_responses or {}).get(QUESTION)
             if not asked.was_shown(state):
                 return asked.input_required()

@@ -185,6 +185,33 @@ async def test_a_state_is_good_for_its_call_its_client_its_project_and_its_key_a
     assert len(waiting(shop)) == 1
 
 
+async def test_a_client_that_has_lost_the_right_decides_nothing_with_an_earlier_state(
+    shop: Path, table: ToolTable, orders: list[str]
+) -> None:
+    settings: dict[str, Any] = {"tools": table, "mode": ERAS[1], "person": Person()}
+    async with client(shop, "*", **settings, decides=True) as at:
+        state = (await asked(at, "tea")).request_state
+    async with client(shop, "*", **settings) as at:
+        assert "quoth approve" in text_of(await retried(at, "tea", state))
+    assert orders == []
+    assert len(waiting(shop)) == 1
+
+
+async def test_the_state_of_a_process_is_good_in_its_folder_alone(shop: Path, tmp_path: Path) -> None:
+    (rules := tmp_path / "rules.hy").write_text('(ask (read-file) (route "mcp"))')
+    other = files(tmp_path / "elsewhere", {".git/HEAD": "", "a.txt": "two\n"})
+    files(shop, {".git/HEAD": ""})
+    words = ("--may-decide", "--policy", str(rules))
+    args = {"path": "a.txt"}
+    async with process(shop, *words, mode=ERAS[1], person=Person()) as at:
+        first = await at.session.call_tool("read-file", args, allow_input_required=True)
+    assert isinstance(first, types.InputRequiredResult)
+    answer: dict[str, Any] = {"request_state": first.request_state, "input_responses": {"question": YES}}
+    async with process(other, *words, mode=ERAS[1], person=Person()) as at:
+        with pytest.raises(MCPError, match="requestState"):
+            await at.session.call_tool("read-file", args, **answer, allow_input_required=True)
+
+
 async def test_an_answer_for_one_client_decides_nothing_for_another(
     shop: Path, table: ToolTable, orders: list[str]
 ) -> None:
