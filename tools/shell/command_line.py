@@ -55,6 +55,10 @@ _WORDS = frozenset(
     ("command_name", "word", "number", "raw_string", "string", "string_content", "ansi_c_string",
      "concatenation", "command")
 )  # fmt: skip
+_TEXTS = ("raw_string", "ansi_c_string", "string_content", "word")
+_EVALUATING = frozenset(
+    ("test_command", "unset_command", "declaration_command", "variable_assignment", "arithmetic_expansion")
+)  # fmt: skip
 _REDIRECTIONS = ("file_redirect", "heredoc_redirect", "herestring_redirect")
 _ASSIGNMENTS = ("variable_assignment", "variable_assignments")
 _WHY = {
@@ -206,6 +210,10 @@ class _Reading:
             self._inexact(_WHY.get(kind, UNREAD))
         if kind == "file_redirect":
             self._look_at_file(node, source)
+        elif kind == "command_substitution" and _quotes_again(source[node.start_byte : node.end_byte]):
+            self._hidden("a backslash between backquotes")
+        elif kind in _TEXTS and _may_run(node.text or b"") and _is_evaluated(node):
+            self._hidden("a text that a shell may evaluate")
         elif kind == "test_command" and not _ends(source, node.children[0].end_byte):
             self._hidden(UNREAD)
         elif kind == "heredoc_redirect":
@@ -312,6 +320,10 @@ class _Reading:
             self._hidden(f"the word {name}")
         elif name in _FOLDERS:
             self._change_folder(words)
+        elif name in (*_CHANGES, "test", "wait") and any(
+            _may_run(word.encode("utf-8", "replace")) for word in argv
+        ):
+            self._hidden(f"a text that {name} may evaluate")
         elif name in _CHANGES and (name != "printf" or argv[1:2] == ("-v",)):
             self._inexact(f"the command {name}")
         found = inner_of(words)
@@ -382,6 +394,24 @@ class _Reading:
         if not closes or body.start_byte < first or line_end not in (b"", b"\n"):
             self._hidden("a here-document that quoth does not read")
         return None
+
+
+def _may_run(text: bytes) -> bool:
+    """Whether a text would run a command if the shell evaluates it: ``a[$(rm x)]`` as an index."""
+    return b"[" in text and (b"$(" in text or b"`" in text)
+
+
+def _is_evaluated(node: Node) -> bool:
+    """Whether a quoted text is in a place where bash may evaluate it as arithmetic, now or later."""
+    above = node.parent
+    while above is not None and above.type not in _EVALUATING:
+        above = above.parent
+    return above is not None
+
+
+def _quotes_again(substitution: bytes) -> bool:
+    """Whether a shell removes backslashes before it reads the commands."""
+    return substitution.startswith(b"`") and b"\\" in substitution
 
 
 def _ends(source: bytes, place: int) -> bool:
