@@ -121,6 +121,7 @@ class _Guarded:
             raise InvalidCallError(f'"cwd" {cwd} is not a folder.')
         project = find_project(self._cwd)
         project.require_rules()
+        self._folder = os.path.relpath(self._cwd, project.root)
         self._workspace = Workspace(project.root)
         self._store = WorkspaceStore(project.root)
 
@@ -148,7 +149,7 @@ class _Guarded:
             policy=policy,
             limits=self._limits(rules),
             gate_programs=_gates(root),
-            consent=AgentConsent(agent, partial(self._broker, table)),
+            consent=AgentConsent(agent, partial(self._broker, table), self._folder),
             audit=StoreAudit(self._store),
             together=self._store.together,
             on_disk=self._store.on_disk,
@@ -200,15 +201,22 @@ class _Guarded:
 
 class AgentConsent(Consent):
     """Passes a question on to an agent that can ask its person. For any other agent the request is stored;
-    its approval is for this call of the agent in any of its sessions, once."""
+    its approval is for this call of the agent in this ``folder`` of the project, in any of its sessions,
+    once."""
 
-    def __init__(self, agent: AgentFormat, broker: Callable[[], Broker]) -> None:
-        self._agent, self._broker = agent, broker
+    def __init__(self, agent: AgentFormat, broker: Callable[[], Broker], folder: str) -> None:
+        self._agent, self._broker, self._folder = agent, broker, folder
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
         if self._agent.asks:
             return ask(reason)
-        said = await self._broker().request(tool, replace(call, session=self._agent.name), reason)
+        session = self._agent.name
+        if self._folder != ".":  # the same command means another thing there
+            from quoth.agent.session.index import session_of
+
+            session = session_of(session, self._folder)
+            reason = f"{reason}; the agent works in {self._folder}"
+        said = await self._broker().request(tool, replace(call, session=session), reason)
         if isinstance(said, EditedCall):
             return deny(f"a person wants this call instead: {said.form}")
         return said

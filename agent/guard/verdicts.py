@@ -138,6 +138,8 @@ class GuardPolicy:
         """The verdicts on one command or redirection of a line: as a call of the tool that ships, and of the
         agent's own tool for it. A program may have the network, so a rule that forbids it counts."""
         if name == "shell":
+            if DECIDING.search(" ".join(word for word in args["argv"] if word is not REST)):
+                yield deny(DECIDES)  # its words, without quotes
             args = {**args, "cwd": self._cwd}
             yield from self._of_entry(SHELL, args, call, context)
             online = self._of_entry(SHELL, {**args, "network": True}, call, context)

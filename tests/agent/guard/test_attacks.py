@@ -71,9 +71,23 @@ DENIED_LINES = (
     "quoth approve abc",
     "python -m quoth approve abc",
     "Q=quoth; $Q approve x",
+    "qu''oth appr\\ove x",
+    "env -u CODEX_THREAD_ID quo''th tr'us't",
 )
 # Of these it is not known what they do. A rule may match, so a person decides, or it is denied.
-UNKNOWN_LINES = ("$X x", "cat < $F", "ls > $F", "$(echo r)m x")
+UNKNOWN_LINES = (
+    "$X x",
+    "cat < $F",
+    "ls > $F",
+    "$(echo r)m x",
+    "echo `echo \\`rm x\\``",
+    "[[ 'a[$(rm x)]' -eq 1 ]]",
+    "[ -v 'a[$(rm x)]' ]",
+    "test -v 'a[$(rm x)]'",
+    "unset 'a[$(rm x)]'",
+    "x='a[$(rm x)]'; echo $((x))",
+    "printf -v 'a[`rm x`]' 1",
+)
 # An allow of these must not count: only a person, or the agent's own rules, may say so.
 UNREAD_LINES = ("ls $X", "ls *", "ls > out", "ls $(date)", "ls 'a", "ls &", "cat <<EOF\na\nEOF", "A=1 ls")
 
@@ -292,6 +306,17 @@ def test_our_deadlines_are_below_that_of_the_hook() -> None:
     assert OWN_SECONDS < KILL_SECONDS < HOOK_SECONDS
     assert hook.parsed_words(["codex", "--strict"]) == (FORMATS["codex"], {"strict": True})
     assert hook.parsed_words(["codex", "--stric"]) is None
+
+
+def test_an_approval_in_one_folder_is_not_one_for_another(here: Path, state: Path) -> None:
+    files(state / "config", {"policy.hy": '(ask (shell :argv ["make" ...]))'})
+    files(here, {"src/a-b/c": "", "src-a/b/c": ""})
+    places = [here, here / "src", here / "src/a-b", here / "src-a/b"]
+    asked = [ran("codex", "make", place).reason.partition("quoth approve ")[2].split()[0] for place in places]
+    assert len({*asked}) == len(places)
+    assert "works in src" in quoth("pending", asked[1], cwd=here).out  # the person sees where
+    quoth("approve", asked[1], cwd=here)
+    assert [ran("codex", "make", place).kind for place in places] == ["deny", "", "deny", "deny"]
 
 
 def test_of_calls_at_the_same_time_one_alone_uses_the_approval(here: Path, state: Path) -> None:
