@@ -14,21 +14,25 @@ from quoth.agent.session.index import session_of
 from quoth.tools.errors import UsageError
 from quoth.tools.mcp.config import KEY, read_servers
 from quoth.tools.storage.atomic import replace_file
-from quoth.tools.storage.paths import state_dir
+from quoth.tools.storage.paths import private_folder, state_dir
+from quoth.tools.visible import visible
 
 
 def keep_servers(client: str, servers: Sequence[Any]) -> list[Path]:
     """Write a file for each server of the client of this name, and return their paths. Raises UsageError."""
     folder = state_dir() / "client-servers" / session_of("acp", client)
     files = []
-    for server in servers:
-        found = read_servers({server.name: _settings(server)}, f"the client {client}")
-        path = folder / f"{next(iter(found.configs))}.json"
-        text = json.dumps({KEY: {server.name: _settings(server)}}, indent=2) + "\n"
+    passed = {server.name: _settings(server) for server in servers}
+    if len(passed) < len(servers):
+        raise UsageError(f"The client {client} passes two MCP servers of one name.")
+    names = read_servers(passed, f"the client {client}").configs
+    for slug, (name, settings) in zip(names, passed.items(), strict=True):
+        path = folder / f"{slug}.json"
+        data = json.dumps({KEY: {name: settings}}, indent=2).encode() + b"\n"
         try:
-            if not path.exists() or path.read_text() != text:
-                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                replace_file(path, [text.encode()], 0o600)  # the client may pass a token
+            if not path.exists() or path.read_bytes() != data:
+                private_folder(folder)
+                replace_file(path, [data], 0o600)  # the client may pass a token
         except OSError as error:
             raise UsageError(f"The MCP server cannot be kept in {path}: {error.strerror}.") from None
         files.append(path)
@@ -42,5 +46,6 @@ def _settings(server: Any) -> dict[str, Any]:
     if isinstance(server, HttpMcpServer):
         return {"url": server.url, "headers": {one.name: one.value for one in server.headers}}
     raise UsageError(
-        f"The MCP server {server.name} has a transport that quoth does not speak; it speaks stdio and http."
+        f"The MCP server {visible(server.name)} has a transport that quoth does not speak;"
+        " it speaks stdio and http."
     )

@@ -424,6 +424,8 @@ def call(options: ToolCallOptions) -> int:
         args = json.loads(text_of(options.args))
     except ValueError as error:
         raise UsageError(f"ARGS is not JSON: {error}.") from None
+    except RecursionError:
+        raise UsageError("ARGS is nested too deeply.") from None
     if not isinstance(args, dict):
         raise UsageError(f'ARGS is a JSON object, such as \'{{"text": "hi"}}\', not {visible(options.args)}.')
     form = CallForm(wanted, args)
