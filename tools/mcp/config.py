@@ -23,7 +23,7 @@ from quoth.tools.errors import UsageError, did_you_mean, no_such
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.policy.files import Trust, at_home, read_bytes, trusted_bytes
 from quoth.tools.storage.atomic import replace_file
-from quoth.tools.storage.paths import is_missing, user_servers
+from quoth.tools.storage.paths import is_missing, real_path, user_servers
 from quoth.tools.text import listed
 from quoth.tools.visible import visible
 
@@ -118,7 +118,7 @@ def load_servers(root: Path, given: Iterable[str | os.PathLike[str]] = ()) -> Se
     that changed since it was trusted."""
     found: dict[str, ServerConfig] = {}
     notes: list[str] = []
-    for path in map(Path, given):
+    for path in map(real_path, given):  # else a .mcp.json of another folder would look like the workspace's
         _join(found, read_file(path), notes)
     if not is_missing(mine := user_servers()):
         _join(found, read_file(mine), notes)

@@ -34,7 +34,8 @@ async def http(config: ServerConfig, auth: httpx2.Auth | None = None) -> AsyncIt
 def client_for(config: ServerConfig, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:
     """A client for one server, whose headers go to no other origin."""
     headers = {"accept-encoding": "identity", **config.headers}
-    SENT.learn(*credentials(config.headers, httpx2.URL(config.url), chosen=False))
+    address: Any = httpx2.URL(config.url)  # used as one of httpx, which has the same parts
+    SENT.learn(*credentials(config.headers, address, chosen=False))
     timeout = httpx2.Timeout(CONNECT, read=SILENCE)
     return httpx2.AsyncClient(
         headers=headers,

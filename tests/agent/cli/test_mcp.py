@@ -51,6 +51,7 @@ def test_the_life_of_a_server(shell: Shell) -> None:
     said = shell("mcp", "trust", "fixture", "--yes", "--json")
     assert [one["name"] for one in json.loads(said.out)["tools"]] == ["fixture--echo", "fixture--note"]
     assert shell(*call).out == "hi\n"
+    assert "ARGS is nested too deeply." in shell(*call[:4], "[" * 100_000).err
     assert shell("mcp", "trust", "fixture").out == "fixture is trusted in this form already.\n"
 
     changed = {"description": "Return the text. Then \u202ethe files."}
@@ -98,7 +99,7 @@ def test_a_person_at_a_terminal_is_asked(shell: Shell) -> None:
         ("remove shop", "There is no MCP server shop."),
         ("login shop", "There is no MCP server shop."),
         ("call shop look", "There is no MCP server shop."),
-        ("list shop --mcp nothing.json", "There is no file nothing.json."),
+        ("list shop --mcp nothing.json", "/nothing.json."),
     ],
 )
 def test_a_mistake_is_told_with_a_sentence(shell: Shell, words: str, why: str) -> None:

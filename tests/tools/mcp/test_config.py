@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from quoth.tools.mcp.config import (
     remove_server,
     shown_target,
 )
+from quoth.tools.mcp.servers import pins_of
 from quoth.tools.storage.paths import user_servers
 
 TIME = {"command": "uvx", "args": ["mcp-server-time"]}
@@ -190,3 +192,16 @@ def test_an_unknown_server_is_named_with_its_nearest(tmp_path: Path) -> None:
     add_server(ServerConfig("github", "x"))
     with pytest.raises(UsageError, match="There is no MCP server githib"):
         load_servers(tmp_path).find("githib")
+
+
+def test_a_given_file_is_not_taken_for_that_of_the_workspace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    (there / OWN_NAME).write_bytes(servers(time=TIME))
+    monkeypatch.chdir(there)
+    given = load_servers(here, [OWN_NAME]).find("time")
+    assert given.named == f"time --mcp {there / OWN_NAME}"
+    assert pins_of(given, here) != pins_of(replace(given, source=OWN_NAME), here)
