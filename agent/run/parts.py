@@ -133,6 +133,8 @@ def open_parts(
     root = workspace.root
     workspace.loaded = tuple(map(Path, tools.files))
     config = load_config(root)
+    for file in config.mcp or ():
+        workspace.hide(Path(file))
     gates = tuple(policy.open_gate_programs(config, lambda: broker.table.secrets))
     workspace.protect(file for gate in gates for file in gate.files)
     limits = run_limits(settings.limits, config)

@@ -245,6 +245,20 @@ def test_an_agent_is_given_servers_by_config_hy_too(house: House) -> None:
         assert "fixture--echo" in agent.table
 
 
+@pytest.mark.parametrize("by_config", [False, True])
+def test_no_tool_reads_or_writes_a_file_that_lists_servers(house: House, by_config: bool) -> None:
+    """It may contain a token, and its env chooses what a trusted command runs."""
+    inside = house.root / "servers.json"
+    inside.write_bytes(house.file.read_bytes())
+    (house.own / "config.hy").write_text(f'(mcp ["{inside}"])' if by_config else "")
+    with Agent(workspace=house.root, mcp=[] if by_config else [inside], consent="yes") as agent:
+        said = agent.call('(read-file :path "servers.json")').message
+        assert said == "servers.json is a secret of quoth's, which no tool may read."
+        said = agent.call('(write-file :path "servers.json" :content "{}")').message
+        assert said == "servers.json belongs to quoth itself and cannot be written by a tool."
+    assert inside.read_bytes() == house.file.read_bytes()
+
+
 def _schemas(table: Any) -> Mapping[str, Any]:
     return {tool.name: tool.schema for tool in table if tool.served is not None}
 
