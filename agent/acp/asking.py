@@ -21,6 +21,7 @@ from acp.schema import (
     TerminalToolCallContent,
     ToolCallUpdate,
 )
+from pydantic import ValidationError
 
 from quoth.agent.acp.shape import kind_of, locations_of, named_args
 from quoth.agent.terminal.question import CHANGED
@@ -72,7 +73,8 @@ class AcpPerson:
         self._alone = False
 
     async def _asked(self, question: Coroutine[Any, Any, Any]) -> Any:
-        """The client's answer; None if the question is withdrawn or the client has gone."""
+        """The client's answer; None if the question is withdrawn, the client has gone or its answer is not of
+        the protocol."""
         asked = asyncio.ensure_future(question)
         self._open.add(asked)
         if self._alone:
@@ -83,7 +85,7 @@ class AcpPerson:
             if self._alone:
                 return None
             raise
-        except (RequestError, ConnectionError):
+        except (RequestError, ConnectionError, ValidationError):
             return None
         finally:
             self._open.discard(asked)

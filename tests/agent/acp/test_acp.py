@@ -20,6 +20,7 @@ from acp.schema import (
     AudioContentBlock,
     EnvVariable,
     McpServerStdio,
+    RequestPermissionResponse,
     ResourceContentBlock,
     SseMcpServer,
     StopReason,
@@ -256,6 +257,18 @@ async def test_an_interrupt_while_the_difference_is_made_asks_nothing() -> None:
     probe = tool("probe", params={"text": {"type": str}}, effects=["writes"])
     assert await person.request(probe, new_call(CallForm("probe", {"text": "a"})), "it writes") is None
     assert client.asked == []
+
+
+async def test_an_answer_that_is_not_of_the_protocol_decides_nothing() -> None:
+    def wrong() -> None:
+        RequestPermissionResponse.model_validate({"outcome": "yes"})
+
+    client = Editor("once")
+    client.on_question = wrong
+    person = AcpPerson(client, "probe", forms=False)
+    probe = tool("probe", params={"text": {"type": str}}, effects=["writes"])
+    assert await person.request(probe, new_call(CallForm("probe", {"text": "a"})), "it writes") is None
+    assert len(client.asked) == 1
 
 
 async def test_a_difference_is_without_secrets_and_a_binary_file_is_named() -> None:
