@@ -42,7 +42,7 @@ QUESTIONS = {
     "what leaves my computer": "security data privacy machines",
     "import a markdown plan": "plans",
     "exit codes": "commands",
-    "what does guard mean": "terms",
+    "what does guard mean": "terms guard",
     "delete a memory": "memory",
     "log every call to a file": "traces approvals",
 }
