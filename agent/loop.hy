@@ -57,7 +57,8 @@ turns use no more stack than ten."
     run.state.interrupted
       (.end run "interrupted" "The run was interrupted.")
     (<= run.budget.steps-left 0)
-      (.end run "failed" f"The run was stopped after {(number-of run.budget.steps-taken "step")} without an answer."
+      (.end run "failed"
+            f"The run was stopped after {(number-of run.budget.steps-taken "step")} without an answer."
             :reason "max-steps")
     (isinstance (setx thought (await (one-thought stimulus run))) Ending)
       (.end run thought.status thought.text :reason thought.reason)

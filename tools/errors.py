@@ -31,6 +31,7 @@ any other exception of ours is caught in its own room.
         McpError
           LoginNeeded
           McpTimeout
+          RestartedError
         NoDataError
         ProgramError
         UndeliveredError

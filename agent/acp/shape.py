@@ -50,7 +50,7 @@ def kind_of(tool: CognitiveTool | None) -> ToolKind:
 
 
 def named_args(tool: CognitiveTool | None, form: CallForm) -> dict[str, Any]:
-    """The arguments of a call by name, also those without one; of an invalid call as far as known."""
+    """The arguments of a call by name, also those without one; of an invalid call the known ones."""
     if tool is None:
         return dict(form.args)
     try:

@@ -267,7 +267,7 @@ class Chats:
 
 
 def _is_of(request: Request, waiting: Sequence[ToolResult]) -> bool:
-    """Whether one of the waiting calls, or a call that it makes, asks for this."""
+    """Whether one of the waiting calls, or a call inside it, asks for this."""
     return any(request.id == one.request or one.id in (request.call, request.parent) for one in waiting)
 
 

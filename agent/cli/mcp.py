@@ -439,13 +439,13 @@ def login(options: LoginOptions) -> int:
     _require_sdk()
     import webbrowser
 
-    from quoth.tools.mcp.login import Client
+    from quoth.tools.mcp.login import RegisteredClient
     from quoth.tools.mcp.login import login as log_in
 
     secret = options.client_secret
     if secret is not None and not secret.startswith("@"):  # the message does not repeat it
         raise UsageError("A secret on the command line can be seen by others: --client-secret @FILE")
-    client = Client(
+    client = RegisteredClient(
         options.client_id or "", read_file(Path(secret[1:]).expanduser()).strip() if secret else ""
     )
     setup = setup_of(options.folder, load_config(options.folder))

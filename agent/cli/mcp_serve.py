@@ -17,7 +17,7 @@ from quoth.tools.storage.paths import state_dir
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
-    from quoth.agent.serve.mcp_server import Client
+    from quoth.agent.serve.mcp_server import McpClient
 
 
 EXPOSE = option(
@@ -49,7 +49,7 @@ def mcp_serve(options: McpServeOptions) -> int:
 
     shown = exposing(options.expose)
 
-    def opening(client: Client) -> AsyncAgent:
+    def opening(client: McpClient) -> AsyncAgent:
         agent = agent_of(
             replace(options, session=session_of("mcp", client.name), no_input=True),
             channel=f"mcp {client.name}",

@@ -20,7 +20,7 @@ from quoth.tools.storage.paths import state_dir
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.serve.keys import AccessKey
-    from quoth.agent.serve.mcp_server import Client
+    from quoth.agent.serve.mcp_server import McpClient
 
 PORT = 8420
 STOP_SECONDS = 10  # for requests in progress when the server ends
@@ -77,7 +77,7 @@ def serve(options: ServeOptions) -> int:
     keys = read_keys(path)
     shown = exposing(options.expose)
 
-    def opening(client: Client) -> AsyncAgent:
+    def opening(client: McpClient) -> AsyncAgent:
         own = replace(options, session=session_of("mcp", client.name), user=client.user, no_input=True)
         agent = agent_of(own, channel=f"mcp {client.name}")
         agent.deliver = None
@@ -116,6 +116,6 @@ def listening(port: int) -> socket.socket:
         sock.listen()  # a client that reads the address may connect at once
     except (OSError, OverflowError) as error:
         sock.close()
-        why = getattr(error, "strerror", None) or "there is no such port"
+        why = getattr(error, "strerror", None) or "a port is a number from 0 to 65535"
         raise UsageError(f"Port {port} cannot be used: {why}. Choose another: --port N") from None
     return sock

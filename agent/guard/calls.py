@@ -57,7 +57,7 @@ def _server(name: str) -> str:
 
 
 def row_of(agent: AgentFormat, tool: str, given: Mapping[str, Any]) -> AgentTool:
-    """What is known of an agent's tool. Of a tool that is in no row, which may be newer than this table, the
+    """The facts about an agent's tool. Of a tool that is in no row, which may be newer than this table, the
     names of its arguments tell which of them are paths and which is a command line."""
     if tool in agent.tools:
         return agent.tools[tool]

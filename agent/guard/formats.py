@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 OWN_SECONDS = 20.0  # after this long our process denies
-KILL_SECONDS = 22  # after this long it is killed, whatever holds it up; the installed line then denies
+KILL_SECONDS = 22  # after this long it is killed, also while it waits; the installed line then denies
 HOOK_SECONDS = 30  # the timeout that the installed lines give the hook, above both
 
 UNKNOWN_EFFECTS = ("net", "writes")  # of a tool that is in no row
@@ -203,7 +203,7 @@ CODEX = AgentFormat(
     mark="CODEX_THREAD_ID",
     then="Codex runs a new hook only after you trust it: /hooks",
     unseen=(
-        "=write_stdin=: what is typed into a command that runs already",
+        "=write_stdin=: the input of a command that already runs",
         "=exec= of code mode: the program that calls the tools; the calls themselves are seen",
         "tools that run at OpenAI, such as web search",
         "what a command does once it runs",

@@ -40,7 +40,7 @@ def parsed_words(words: Sequence[str]) -> tuple[AgentFormat, dict[str, Any]] | N
 
 def run(agent: AgentFormat, options: dict[str, Any]) -> int:
     """Answer the call on standard input. Returns 0: another code would let the call through."""
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the kernel ends us, whatever this process is doing
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # the kernel ends us at any point
     signal.alarm(KILL_SECONDS)
     once = _Once()
     late = threading.Timer(OWN_SECONDS, once.say, [_late(agent)])
@@ -61,7 +61,7 @@ def _late(agent: AgentFormat) -> str:
 
 
 def _read(most: int) -> bytes:
-    """At most so many bytes of standard input."""
+    """The first bytes of standard input, up to a limit."""
     pieces: list[bytes] = []
     while most > 0 and (piece := os.read(0, min(CHUNK, most))):
         pieces.append(piece)
@@ -76,7 +76,7 @@ class _Once:
         self._lock = threading.Lock()
 
     def say(self, answer: str) -> None:
-        self._lock.acquire()  # never released: nobody else answers
+        self._lock.acquire()  # never released: nothing else may answer
         code = 0
         try:
             if answer:

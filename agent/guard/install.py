@@ -16,7 +16,7 @@ from quoth.agent.guard.formats import HOOK_SECONDS, AgentFormat
 FAILED = "quoth denies this call: its guard did not answer."
 LINE = 'a=$({}) && printf %s "$a" || printf %s "$0"'
 # Sends the input to a running guard and prints its answer. Only the C module of sockets, so that it starts in
-# a fraction of the time; an answer without its first line is no answer.
+# a fraction of the time; an answer without its first line does not count.
 CLIENT = (
     "import _socket,sys,os;s=_socket.socket(1,1);s.settimeout(%d);s.connect(sys.argv[1]);"
     's.sendall((sys.argv[2]+"\\n").encode()+sys.stdin.buffer.read());s.shutdown(1);a=b"";'
@@ -58,6 +58,6 @@ def hook_command(agent: AgentFormat, words: list[str], socket: str | None = None
 
 
 def program() -> list[str]:
-    """The words that start this very quoth, whatever PATH and the current folder are."""
+    """The words that start this very quoth, independent of PATH and the current folder."""
     beside = Path(sys.executable).with_name("quoth")
     return [str(beside)] if beside.is_file() else [sys.executable, "-P", "-m", "quoth"]

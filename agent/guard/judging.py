@@ -1,6 +1,6 @@
 """One call of another agent through the door: from the JSON of its hook to the answer in its format.
 
-Whatever fails, the answer is a deny.
+If anything fails, the answer is a deny.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ class GuardPolicy:
     def _of_files(
         self, tool: CognitiveTool, args: Mapping[str, Any], context: ToolContext
     ) -> Iterator[Verdict]:
-        """The verdicts on quoth's own files, and on those that configure the agent's hooks."""
+        """The verdicts on quoth's own files, and on the files that configure the agent's hooks."""
         workspace = context.workspace
         writes = not WRITING.isdisjoint(tool.effects)
         for path in paths_of(tool, {name: one for name, one in args.items() if one is not UNKNOWN}):

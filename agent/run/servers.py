@@ -49,8 +49,8 @@ def served(
     sampling: bool = False,
 ) -> tuple[ToolTable, LiveServers | None]:
     """The table with the trusted tools of the configured servers; and the servers, to be closed, with notes
-    about what cannot be used. None if no server is configured. ``effects`` are those that the person's rules
-    state. Raises UsageError."""
+    about what cannot be used. None if no server is configured. ``effects`` are the effects that the person's
+    rules state. Raises UsageError."""
     found = configured(root, given, config)
     if found is None:
         return table, None

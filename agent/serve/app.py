@@ -1,5 +1,5 @@
-"""``quoth serve``: one server on loopback for clients of other protocols. Each part has its routes; the gate
-stands before all of them."""
+"""``quoth serve``: one server on loopback for clients of other protocols. Each part has its routes; a
+request passes the gate first."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
-from quoth.agent.serve.gate import Gate, refuse
+from quoth.agent.serve.gate import RequestGate, refuse
 from quoth.agent.serve.keys import Keys
 
 
 @dataclass(frozen=True)
-class Part:
+class ServedPart:
     """A part of the server: its routes, the paths that need no key at the gate (``/view/`` and all below it),
     and what is open while it serves."""
 
@@ -47,8 +47,8 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
 
 
 def build_app(
-    parts: Sequence[Part], keys: Keys, *, hosts: Collection[str] = (), origins: Collection[str] = ()
-) -> Gate:
+    parts: Sequence[ServedPart], keys: Keys, *, hosts: Collection[str] = (), origins: Collection[str] = ()
+) -> RequestGate:
     """The whole application. ``hosts`` and ``origins`` are allowed beside loopback."""
 
     @contextlib.asynccontextmanager
@@ -64,4 +64,4 @@ def build_app(
         lifespan=lifespan,
     )
     public = {"/health", *(path for part in parts for path in part.open_paths)}
-    return Gate(app, keys, hosts, origins, public)
+    return RequestGate(app, keys, hosts, origins, public)

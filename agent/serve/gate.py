@@ -37,7 +37,7 @@ def key_of(scope: Mapping[str, Any]) -> AccessKey:
 
 
 @dataclass(frozen=True)
-class Gate:
+class RequestGate:
     """The outermost application. ``hosts`` and ``origins`` are allowed beside loopback; ``open_paths`` need
     no key here: they are public, or have a door of their own."""
 
@@ -60,13 +60,13 @@ class Gate:
         """Why a request does not pass; None for one that does, whose scope then has its key."""
         headers = _single(scope["headers"])
         if headers is None:
-            return refuse(400, "A header that may stand once stands twice.")
+            return refuse(400, "A header that may be given once is given twice.")
         if without_port(headers.get("host", "")) not in {*LOOPBACK, *self.hosts}:
             return refuse(421, "This host is not served. See --allow-host.")
         if "origin" in headers and not self._is_own(headers["origin"]):
             return refuse(403, "Requests from this origin are refused. See --allow-origin.")
         if not headers.get("content-length", "0").isdecimal():
-            return refuse(400, "Content-Length is no number.")
+            return refuse(400, "Content-Length is not a number.")
         if int(headers.get("content-length", "0")) > MAX_BODY:
             return refuse(413, TOO_LARGE)
         if self._is_open(scope["path"]):
@@ -92,7 +92,7 @@ ONCE = {"host", "origin", "authorization", "content-length", "x-api-key"}
 
 
 def _single(pairs: list[tuple[bytes, bytes]]) -> dict[str, str] | None:
-    """The headers by name; None if one that decides here stands twice."""
+    """The headers by name; None if one that decides here is given twice."""
     named = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in pairs]
     names = [name for name, _ in named if name in ONCE]
     return None if len({*names}) < len(names) else dict(named)

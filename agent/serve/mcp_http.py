@@ -15,21 +15,21 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.serve.app import Part
+from quoth.agent.serve.app import ServedPart
 from quoth.agent.serve.gate import MAX_BODY, Receive, Scope, Send, key_of
-from quoth.agent.serve.mcp_server import Client, Context, McpServer
+from quoth.agent.serve.mcp_server import Context, McpClient, McpServer
 
 PATH = "/mcp"
 
 
-def client_of(ctx: Context) -> Client:
+def client_of(ctx: Context) -> McpClient:
     """The client of a request, by its key."""
     assert ctx.request is not None, "a request over HTTP"
     key = key_of(ctx.request.scope)
-    return Client(key.name, key.decides, key.name)
+    return McpClient(key.name, key.decides, key.name)
 
 
-def mcp_part(opening: Callable[[Client], AsyncAgent], *, secret: bytes, place: str) -> Part:
+def mcp_part(opening: Callable[[McpClient], AsyncAgent], *, secret: bytes, place: str) -> ServedPart:
     """The routes of MCP; ``opening`` opens the agent of a client."""
     made = McpServer(opening, client_of, secret=secret, place=place)
     manager = StreamableHTTPSessionManager(
@@ -46,11 +46,13 @@ def mcp_part(opening: Callable[[Client], AsyncAgent], *, secret: bytes, place: s
             finally:
                 await made.aclose()
 
-    return Part([Route(PATH, _Owned(AuthContextMiddleware(StreamableHTTPASGIApp(manager))))], serving=serving)
+    return ServedPart(
+        [Route(PATH, _Owned(AuthContextMiddleware(StreamableHTTPASGIApp(manager))))], serving=serving
+    )
 
 
 class _Owned:
-    """Tells the SDK whose request it is, so that it refuses another key's session."""
+    """Gives the SDK the owner of a request, so that it refuses another key's session."""
 
     def __init__(self, app: Any) -> None:
         self._app = app

@@ -47,7 +47,7 @@ ROUNDS = 50  # questions that one call asks its client
 ANSWER_SECONDS = 600.0  # for the person at a client with a handshake; then the request waits in the store
 INSTRUCTIONS = (
     "Tools of quoth. Each call is judged by its owner's rules. A call that waits for a decision names its "
-    "request: make the same call again once it is decided."
+    "request: repeat the call once it is decided."
 )
 
 Context = ServerRequestContext[Any, Any]
@@ -55,7 +55,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Client:
+class McpClient:
     """The client of a connection: its name, whether its person may decide what waits, and the user that it
     acts for, by default the one who serves."""
 
@@ -64,16 +64,16 @@ class Client:
     user: str | None = None
 
 
-def client_named(ctx: Context, *, decides: bool) -> Client:
+def client_named(ctx: Context, *, decides: bool) -> McpClient:
     """The client of a connection, by the name that it gives itself."""
     said = ctx.session.client_params
     name = one_line(visible(said.client_info.name), LONGEST_NAME).strip() if said is not None else ""
-    return Client(name or "client", decides)
+    return McpClient(name or "client", decides)
 
 
 def exposing(patterns: Sequence[str]) -> Callable[[CognitiveTool], bool]:
     """The condition on the tools that clients see: those whose names match one of the patterns; without
-    patterns, those that only read, and programs of them."""
+    patterns, tools that only read, and programs of them."""
     known = [PROGRAMS if one == RUN else one for one in patterns]
     if known:
         return lambda tool: any(fnmatchcase(tool.name, one) for one in known)
@@ -83,21 +83,23 @@ def exposing(patterns: Sequence[str]) -> Callable[[CognitiveTool], bool]:
 class McpServer:
     """The server of one connection, or of many over HTTP.
 
-    ``opening`` opens the agent of a client, with a table of the exposed tools alone; ``client_of`` tells who
-    sends a request. ``secret``, at least 32 bytes, seals what clients send back with an answer, and ``place``
-    names the project that it is good for."""
+    ``opening`` opens the agent of a client, with a table of the exposed tools alone; ``client_of`` gives the
+    sender of a request. ``secret``, at least 32 bytes, seals what clients send back with an answer, and
+    ``place`` names the project that it is good for."""
 
     def __init__(
         self,
-        opening: Callable[[Client], AsyncAgent],
-        client_of: Callable[[Context], Client],
+        opening: Callable[[McpClient], AsyncAgent],
+        client_of: Callable[[Context], McpClient],
         *,
         secret: bytes,
         place: str,
     ) -> None:
         self._opening, self._client_of = opening, client_of
-        self._agents: dict[Client, AsyncAgent] = {}
-        self._asked: dict[tuple[Client, str], str] = {}  # the keys of calls whose clients wait for a decision
+        self._agents: dict[McpClient, AsyncAgent] = {}
+        self._asked: dict[
+            tuple[McpClient, str], str
+        ] = {}  # the keys of calls whose clients wait for a decision
         self.server: Server[Any] = Server(
             "quoth",
             version=version("quoth"),
@@ -189,7 +191,7 @@ class McpServer:
     async def _decided(
         self, ctx: Context, agent: AsyncAgent, form: CallForm, params: types.CallToolRequestParams
     ) -> ToolResult | types.InputRequiredResult:
-        """Make a call, and ask its client about what waits, if it may decide."""
+        """Run a call, and ask its client about what waits, if it may decide."""
         client = self._client_of(ctx)
         state: dict[str, str] = json.loads(params.request_state or "{}")
         made = (client, form.identity)
@@ -226,7 +228,9 @@ class McpServer:
         id, key = state["request"], state["key"]
         return AskedRequest.of(agent.broker, id, key) if id in open_ones else None
 
-    async def _answered(self, ctx: Context, asked: AskedRequest, agent: AsyncAgent, client: Client) -> bool:
+    async def _answered(
+        self, ctx: Context, asked: AskedRequest, agent: AsyncAgent, client: McpClient
+    ) -> bool:
         """Ask the person at a client with a handshake."""
         if not ctx.session.can_send_request:
             return False
@@ -256,8 +260,8 @@ class McpServer:
 def how_to_decide(agent: AsyncAgent, id: str) -> str:
     """The words that decide a request, for the owner of the tools."""
     if agent.broker.find(id).question is not None:
-        return f"Its owner answers with: quoth answer {id}. Then make the same call again."
-    return f"Its owner decides with: quoth approve {id}, or quoth deny {id}. Then make the same call again."
+        return f"Its owner answers with: quoth answer {id}. Then repeat the call."
+    return f"Its owner decides with: quoth approve {id}, or quoth deny {id}. Then repeat the call."
 
 
 def page_of(entries: list[T], params: types.PaginatedRequestParams | None) -> tuple[list[T], str | None]:

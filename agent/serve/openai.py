@@ -14,7 +14,7 @@ from starlette.routing import Route
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.models import OwnModel
 from quoth.agent.run.subagents import purse_of
-from quoth.agent.serve.app import Part
+from quoth.agent.serve.app import ServedPart
 from quoth.agent.serve.gate import key_of, refuse
 from quoth.agent.serve.keys import AccessKey
 from quoth.agent.serve.openai_shape import Answer, ChatRequest, model_data, read_request
@@ -25,10 +25,10 @@ MODEL = "quoth"
 PLAIN = f"{MODEL}:plain"  # answers without tools and begins no session
 MODELS = (MODEL, PLAIN)
 ALIVE_SECONDS = 15.0  # between comments that keep a connection open
-FIRST_SECONDS = 10.0  # for an error to be told as a status
+FIRST_SECONDS = 10.0  # for an error to become a status
 
 
-def openai_part(opening: Callable[[AccessKey], AsyncAgent]) -> Part:
+def openai_part(opening: Callable[[AccessKey], AsyncAgent]) -> ServedPart:
     """The routes of chat completions; ``opening`` opens the agent of a key."""
     talks, created = Talks(opening), int(time.time())
 
@@ -71,7 +71,7 @@ def openai_part(opening: Callable[[AccessKey], AsyncAgent]) -> Part:
         Route("/v1/models/{model:path}", model),
         Route("/v1/chat/completions", completions, methods=["POST"]),
     ]
-    return Part(routes, serving=serving)
+    return ServedPart(routes, serving=serving)
 
 
 async def _whole(turn: TurnInProgress, answer: Answer, request: Request) -> Response:

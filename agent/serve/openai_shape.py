@@ -1,4 +1,4 @@
-"""The shapes of OpenAI's chat completions: what a request may hold, and what is answered.
+"""The shapes of OpenAI's chat completions: what a request may contain, and the answers.
 
 Fields that are not known here are ignored, as clients send many. Source: the reference of the API, and what
 the SDKs for Python and Node.js read of it (November 2026).

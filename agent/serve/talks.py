@@ -1,7 +1,7 @@
 """The conversations of the clients of chat completions: each is a session, found by what the client sends.
 
-A conversation that is known goes on in its session. One that was edited or branched, and one whose session is
-busy, goes on in a fork; an unknown one begins a session, with its text as data. A message whose answer was
+A known conversation continues in its session. One that was edited or branched, and one whose session is
+busy, continues in a fork; an unknown one begins a session, with its text as data. A message whose answer was
 broken off is resumed where it is sent again.
 """
 
@@ -386,7 +386,7 @@ def _owner_decides(request: Request) -> str:
 
 
 def _hidden(line: str) -> str:
-    """A line that clients fold, and that is no part of the answer."""
+    """A line that clients fold, and that does not belong to the answer."""
     shown = html.escape(" ".join(short(line, LINE_CHARS).split()), quote=False)
     return f"<details>\n<summary>{shown}</summary>\n</details>"
 

@@ -15,7 +15,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.serve.mcp_server import Client as Caller
+from quoth.agent.serve.mcp_server import McpClient as Caller
 from quoth.agent.serve.mcp_server import McpServer, client_named, exposing
 
 SECRET = b"s" * 32

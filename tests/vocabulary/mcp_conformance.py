@@ -25,7 +25,7 @@ import yaml
 from quoth.tools.errors import QuothError
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.connection import Callbacks, Connection, LoginNeeded
-from quoth.tools.mcp.login import Client, login
+from quoth.tools.mcp.login import RegisteredClient, login
 
 PACKAGE = "@modelcontextprotocol/conformance"
 AT_ONCE = 2
@@ -53,8 +53,8 @@ class Scenario:
         return ServerConfig("conformance", url=self.url)
 
     @property
-    def client(self) -> Client:
-        return Client(
+    def client(self) -> RegisteredClient:
+        return RegisteredClient(
             self.context.get("client_id", ""),
             self.context.get("client_secret", ""),
             "https://conformance-test.local/client-metadata.json",

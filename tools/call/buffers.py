@@ -1,4 +1,4 @@
-"""The port of an editor's buffers, which stand before the disk, and a file as an editor has it.
+"""The port of an editor's buffers, which come before the disk, and a file as an editor has it.
 
 The Workspace asks them after its own checks of a path; without an editor it uses the disk alone.
 """

@@ -64,7 +64,7 @@ class Workspace:
         self._secret = {_shared(file.expanduser()) for file in secret}
         self.protected = (*map(_shared, protected), *self._secret)
         self._seen: dict[tuple[str, Path], bytes] = {}  # digests, by reader and file, the latest at the end
-        self.buffers: Buffers | None = None  # of an editor; they stand before the disk
+        self.buffers: Buffers | None = None  # of an editor; they come before the disk
         self._both: dict[Path, bytes] = {}  # digests of what editor and disk had last
 
     def on_disk(self) -> Workspace:

@@ -123,7 +123,8 @@ def refused_names(server: str, tools: Iterable[str], taken: Callable[[str], str]
 
 
 def with_servers(table: ToolTable, servers: LiveServers, effects: Effects) -> ToolTable:
-    """A copy of the table with the trusted tools of the servers. What is left out is added to their notes."""
+    """A copy of the table with the trusted tools of the servers. Their notes get the tools that have no
+    entry."""
     table = table.copy()
     for server in servers.servers:
         if (pins := server.pins) is not None:

@@ -31,7 +31,7 @@ MOST_REQUESTS = 50  # at the redirect address, before a login is given up
 
 
 @dataclass(frozen=True)
-class Client:
+class RegisteredClient:
     """How quoth is known to an authorization server, if it was registered there by hand or by a document."""
 
     id: str = ""
@@ -40,14 +40,14 @@ class Client:
     """The URL of a client ID metadata document."""
 
 
-NO_CLIENT = Client()
+NO_CLIENT = RegisteredClient()
 
 
 async def login(
     config: ServerConfig,
     root: Path,
     ask: Ask,
-    client: Client = NO_CLIENT,
+    client: RegisteredClient = NO_CLIENT,
     *,
     withheld: Collection[str] = (),
     environ: Mapping[str, str] = os.environ,
@@ -74,7 +74,7 @@ async def login(
 class Interactive(httpx2.Auth):
     """Logs in once a request is refused. Its owner must call ``start`` first and ``aclose`` at the end."""
 
-    def __init__(self, config: ServerConfig, ask: Ask, client: Client = NO_CLIENT) -> None:
+    def __init__(self, config: ServerConfig, ask: Ask, client: RegisteredClient = NO_CLIENT) -> None:
         self._config, self._ask, self._client = config, ask, client
         self._login = Login(config.url)
         self._redirect: _Redirect | None = None
@@ -217,7 +217,7 @@ class _Redirect:
         await self._server.wait_closed()
 
 
-def _by_hand(client: Client, redirect: str) -> OAuthClientInformationFull:
+def _by_hand(client: RegisteredClient, redirect: str) -> OAuthClientInformationFull:
     return OAuthClientInformationFull(
         client_id=client.id,
         client_secret=client.secret or None,

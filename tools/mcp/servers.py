@@ -1,7 +1,7 @@
 """The MCP servers of an agent: their trusted tools as entries of its table, and the calls of these.
 
 A server is started at the first call of one of its tools, and its present tools are compared with the pins
-before that call; again after it has announced a change or was started anew, and at the latest after
+before that call; again after it has announced a change or was started again, and at the latest after
 LIST_SECONDS. A tool that differs from its pin is quarantined: its calls are denied, from that moment on.
 Nothing of the SDK is imported before the first call.
 """
@@ -120,7 +120,7 @@ class LiveServer:
 
     @property
     def _is_current(self) -> bool:
-        """Whether the last comparison with the pins still counts, as far as is known without asking."""
+        """Whether the last comparison with the pins still counts, without asking the server."""
         return self._compared >= 0 and time.monotonic() < self._compared_at + LIST_SECONDS
 
     async def call(self, tool: str, digest: str, send: Send, call: Call, ctx: ToolContext) -> Any:

@@ -51,7 +51,7 @@ async def stdio(
     )
     to_us, messages = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     requests, to_server = anyio.create_memory_object_stream[SessionMessage](0)
-    reader = _Reader(running, to_us, log)
+    reader = _LineReader(running, to_us, log)
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(reader.read, on_end)
@@ -84,7 +84,7 @@ def log_of(config: ServerConfig, path: Path) -> ServerLog:
     return ServerLog(path, [*config.env.values(), *given])
 
 
-class _Reader:
+class _LineReader:
     """Splits stdout into messages."""
 
     def __init__(

@@ -7,7 +7,7 @@ pipelines, groups, the bodies of compound commands and functions, and in substit
 A line is exact only if a shell runs these commands with these words and does nothing else. Everything else
 makes it inexact: variables, substitutions, redirections, globs, another folder, what cannot be parsed. A line
 that may run commands that are not in it (``eval``, ``source``, a computed name) has one command more,
-``sh -c LINE``, whose program nobody knows.
+``sh -c LINE``, whose program is unknown.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import UsageError
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.connection import Connection, LoginNeeded, McpError
-from quoth.tools.mcp.login import Client, login
+from quoth.tools.mcp.login import RegisteredClient, login
 from quoth.tools.mcp.oauth import forget_login, logins_path
 
 NEEDS = "The MCP server far requires a login. Type: "
@@ -159,7 +159,7 @@ async def test_a_server_that_requires_a_login_for_calls_only(tmp_path: Path) -> 
 
 async def test_a_client_that_was_registered_by_hand(tmp_path: Path) -> None:
     async with login_server() as server:
-        await login(far(server), tmp_path, agree, Client("mine"))
+        await login(far(server), tmp_path, agree, RegisteredClient("mine"))
         assert (record()["client"]["client_id"], server.clients) == ("mine", 0)
         assert record()["client"]["issuer"] == server.url
 
