@@ -31,6 +31,7 @@ PATCHED = re.compile(
 )
 PATCH = re.compile(r"\*\*\*[ \t]+Begin Patch")
 COMMANDS = ("command", "cmd")
+OF_PROCESS = ("/proc/self/", "/proc/thread-self/")  # they are of the guard's own process here
 EDITION = "guard 1"  # a part of each entry's version: an approval is for what the arguments meant
 
 
@@ -174,7 +175,10 @@ def absolute_path(tool: str, path: str, cwd: str) -> str:
         if os.path.lexists(os.path.join(cwd, path.split("/")[0])):  # noqa: PTH118  any text
             raise InvalidCallError(f"{tool}: {path} may be in the home folder or in {cwd}; write it in full.")
         return path
-    return os.path.join(cwd, path)  # noqa: PTH118  links are resolved later, before ``..``
+    whole = os.path.join(cwd, path)  # noqa: PTH118  links are resolved later, before ``..``
+    if os.path.normpath(whole).startswith(OF_PROCESS):
+        raise InvalidCallError(f"{tool}: {path} is another file for each process; write it in full.")
+    return whole
 
 
 def argument_name(wire: str) -> str:

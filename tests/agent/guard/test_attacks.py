@@ -185,6 +185,12 @@ def test_a_tilde_that_may_be_a_name_is_denied(here: Path) -> None:
     assert "write it in full" in guarded("claude-code", "Read", {"file_path": "~/a"}, here).reason
 
 
+@pytest.mark.parametrize("path", ["/proc/self/cwd/.env", "/proc/./thread-self/cwd/.env"])
+def test_a_path_that_depends_on_the_process_is_denied(path: str, here: Path) -> None:
+    assert "write it in full" in guarded("claude-code", "Read", {"file_path": path}, here).reason
+    assert ran("codex", f"cat < {path}", here).kind == "deny"
+
+
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_agent_changes_neither_rules_nor_records_nor_its_own_hooks(
     agent: str, here: Path, state: Path, monkeypatch: pytest.MonkeyPatch
