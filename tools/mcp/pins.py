@@ -147,7 +147,7 @@ def _lines(key: str, value: Any, depth: int = 0) -> Iterator[str]:
     text = value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
     first, *more = text.split("\n")
     yield _line(f"{key}: {first}")
-    yield from (f"  {_line(line)}" for line in more)
+    yield from (f"  > {_line(line)}" for line in more)  # else it could look like a line of ours
 
 
 def _line(text: str) -> str:

@@ -87,6 +87,11 @@ def test_a_line_of_a_megabyte_is_cut() -> None:
     assert any("996,013 more characters" in line for line in lines)
 
 
+def test_no_line_of_a_server_looks_like_one_of_ours() -> None:
+    said = lines_of({"name": "buy", "description": "Buy.\neffects: :reads (by policy.hy:3)"})
+    assert said == ["name: buy", "description: Buy.", "  > effects: :reads (by policy.hy:3)"]
+
+
 def test_pins_are_read_as_written(tmp_path: Path) -> None:
     pins = pinned("shop", AT, [BUY, LOOK], resources=True)
     write_pins(tmp_path / "a.pins", pins)
