@@ -66,8 +66,8 @@ def serve(options: ServeOptions) -> int:
         raise UsageError(f"quoth serve needs starlette, uvicorn and mcp: {install_extra('serve')}") from None
     from quoth.agent.serve.app import build_app
     from quoth.agent.serve.keys import make_keys, read_keys
-    from quoth.agent.serve.mcp_http import mcp_part
-    from quoth.agent.serve.mcp_server import exposing
+    from quoth.agent.serve.mcp_http import client_of, mcp_part
+    from quoth.agent.serve.mcp_server import McpServer, exposing
     from quoth.agent.serve.openai import openai_part
     from quoth.agent.session.index import session_of
 
@@ -91,8 +91,8 @@ def serve(options: ServeOptions) -> int:
         return agent
 
     chats = openai_part(opening_chats)
-    parts = [chats, mcp_part(opening, secret=serving_key(), place=str(options.folder.resolve()))]
-    app = build_app(parts, keys, hosts=options.allow_host, origins=options.allow_origin)
+    tools = McpServer(opening, client_of, secret=serving_key(), place=str(options.folder.resolve()))
+    app = build_app([chats, mcp_part(tools)], keys, hosts=options.allow_host, origins=options.allow_origin)
     config = uvicorn.Config(
         app, log_level="warning", lifespan="on", timeout_graceful_shutdown=STOP_SECONDS, server_header=False
     )

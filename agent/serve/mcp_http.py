@@ -4,7 +4,7 @@ client and the user; a session of the protocol belongs to the key that began it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
@@ -14,7 +14,6 @@ from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, Streamable
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.routing import Route
 
-from quoth.agent.client import AsyncAgent
 from quoth.agent.serve.app import ServedPart
 from quoth.agent.serve.gate import MAX_BODY, Receive, Scope, Send, key_of
 from quoth.agent.serve.mcp_server import Context, McpClient, McpServer
@@ -29,9 +28,8 @@ def client_of(ctx: Context) -> McpClient:
     return McpClient(key.name, key.decides, key.name)
 
 
-def mcp_part(opening: Callable[[McpClient], AsyncAgent], *, secret: bytes, place: str) -> ServedPart:
-    """The routes of MCP; ``opening`` opens the agent of a client."""
-    made = McpServer(opening, client_of, secret=secret, place=place)
+def mcp_part(made: McpServer) -> ServedPart:
+    """The routes of MCP to a server whose ``client_of`` is the one here."""
     manager = StreamableHTTPSessionManager(
         app=made.server,
         max_request_body_size=MAX_BODY,

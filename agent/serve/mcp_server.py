@@ -29,7 +29,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.run.event_stream import EventStream
 from quoth.agent.serve import mcp_offers as offers
 from quoth.agent.serve.mcp_asking import QUESTION, AskedRequest
-from quoth.agent.serve.mcp_shape import RUN, failed, form_of, result_of, tools_of
+from quoth.agent.serve.mcp_shape import RUN, failed, form_of, name_at_client, result_of, tools_of
 from quoth.tools.call.call import PROGRAMS, ToolResult
 from quoth.tools.call.canonical import checked
 from quoth.tools.consent.rows import PENDING_SECONDS
@@ -85,7 +85,8 @@ class McpServer:
 
     ``opening`` opens the agent of a client, with a table of the exposed tools alone; ``client_of`` gives the
     sender of a request. ``secret``, at least 32 bytes, seals what clients send back with an answer, and
-    ``place`` names the project that it is good for."""
+    ``place`` names the project that it is good for. ``named`` gives each tool its name at clients, none
+    twice."""
 
     def __init__(
         self,
@@ -94,8 +95,9 @@ class McpServer:
         *,
         secret: bytes,
         place: str,
+        named: Callable[[CognitiveTool], str] = name_at_client,
     ) -> None:
-        self._opening, self._client_of = opening, client_of
+        self._opening, self._client_of, self._named = opening, client_of, named
         self._agents: dict[McpClient, AsyncAgent] = {}
         self._asked: dict[
             tuple[McpClient, str], str
@@ -135,7 +137,7 @@ class McpServer:
     async def _list_tools(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        shown = [*tools_of(self._agent(ctx).table).values()]
+        shown = [one.shown for one in tools_of(self._agent(ctx).table, self._named).values()]
         page, more = page_of(shown, params)
         return types.ListToolsResult(tools=page, next_cursor=more)
 
@@ -171,13 +173,13 @@ class McpServer:
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         agent = self._agent(ctx)
-        known = tools_of(agent.table)
+        known = tools_of(agent.table, self._named)
         if (tool := known.get(params.name)) is None:
             raise MCPError(
                 types.INVALID_PARAMS, f"Unknown tool: {params.name}.{did_you_mean(params.name, known)}"
             )
         try:
-            form = form_of(params.name, params.arguments or {})
+            form = form_of(tool.name, params.arguments or {})
         except InvalidCallError as error:
             return failed(str(error))
         try:
@@ -186,7 +188,7 @@ class McpServer:
             return failed(str(error))
         if isinstance(result, types.InputRequiredResult):
             return result
-        return result_of(result, tool, agent.host.pages)
+        return result_of(result, tool.shown, agent.host.pages)
 
     async def _decided(
         self, ctx: Context, agent: AsyncAgent, form: CallForm, params: types.CallToolRequestParams

@@ -1,8 +1,9 @@
-"""The client half of ``@modelcontextprotocol/conformance``, run upon quoth's own connection to MCP servers.
+"""The halves of ``@modelcontextprotocol/conformance``: for clients, run upon quoth's own connection to MCP
+servers, and for servers.
 
-The suite starts a server for each scenario, all at once, and a command that gets the server's URL. Here that
-command only hands the scenario over a socket to one process, which runs a few at a time: starting a Python
-with the SDK for each would take most of the time.
+The half for clients starts a server for each scenario, all at once, and a command that gets the server's
+URL. Here that command only hands the scenario over a socket to one process, which runs a few at a time:
+starting a Python with the SDK for each would take most of the time.
 """
 
 from __future__ import annotations
@@ -85,18 +86,44 @@ async def run_suite(revision: str, folder: Path) -> tuple[int, str, dict[str, st
 
     server = await asyncio.start_unix_server(serve, address)
     command = f"{sys.executable} -I -S {program} {address}"
+    code, output = await suite(revision, folder, "client", "--command", command)
+    server.close()
+    await server.wait_closed()
+    return code, output, refusals
+
+
+async def suite(revision: str, folder: Path, *half: str) -> tuple[int, str]:
+    """Run a half of the suite, whose files are then in ``results``; its exit code and its output."""
     process = await asyncio.create_subprocess_exec(
-        *(npm.NODE, npm.program(PACKAGE), "client", "--command", command, "--requirements", revision),
+        *(npm.NODE, npm.program(PACKAGE), *half, "--requirements", revision),
         *("--timeout", str(SECONDS * 1000), "--output-dir", str(folder / "results")),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         cwd=folder,
     )
     output, _ = await process.communicate()
-    server.close()
-    await server.wait_closed()
     assert process.returncode is not None
-    return process.returncode, output.decode(), refusals
+    return process.returncode, output.decode()
+
+
+def passed(output: str) -> set[str]:
+    """The scenarios that passed, by the summary of the suite's output."""
+    lines = output.partition("=== SUMMARY ===")[2].partition("Total:")[0].splitlines()
+    lines = lines or output.partition("=== SUITE SUMMARY ===")[2].splitlines()
+    return {line.split(":")[0].removeprefix("✓ ") for line in lines if line[:1] == "✓"}
+
+
+async def examine(url: str, revision: str, folder: Path) -> tuple[int, str, dict[str, set[str]]]:
+    """Run all scenarios for servers of a revision. Returns the suite's exit code, its output, and the checks
+    of required scenarios that did not succeed, by what became of them."""
+    code, output = await suite(revision, folder, "server", "--url", url)
+    reported, others = not_required(revision), dict[str, set[str]]()
+    for file in folder.glob("results/*/checks.json"):
+        if not any(file.parent.name.startswith(f"server-{name}-20") for name in reported):
+            for check in json.loads(file.read_text()):
+                if check["status"] not in ("SUCCESS", "INFO"):
+                    others.setdefault(check["status"], set()).add(check["id"])
+    return code, output, others
 
 
 def not_required(revision: str) -> set[str]:

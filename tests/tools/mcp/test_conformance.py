@@ -9,7 +9,7 @@ import npm
 import pytest
 
 if npm.IS_ASKED:
-    from mcp_conformance import not_required, run_suite
+    from mcp_conformance import not_required, passed, run_suite
 
     # The servers of these scenarios must be refused: they are somebody else, or never satisfied.
     REFUSED = {
@@ -32,5 +32,4 @@ if npm.IS_ASKED:
         assert code == 0, summary
         assert refusals.keys() == REFUSED[revision], refusals
         extensions = not_required(revision)
-        passed = [line.split(":")[0].removeprefix("✓ ") for line in summary.splitlines() if line[:1] == "✓"]
-        assert len(set(passed) - extensions) == scenarios, summary
+        assert len(passed(output) - extensions) == scenarios, summary
