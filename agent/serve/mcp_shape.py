@@ -23,7 +23,7 @@ from quoth.tools.lisp.forms import CallForm, from_json
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 BLOB = "quoth://blob/"  # the URI of data that came without one
-SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S")  # how a URI begins
+URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
 RUN = "run"  # the name at clients of the tool that takes a program
 _PROGRAM = {
     "type": "object",
@@ -106,10 +106,10 @@ def _block(one: Any, pages: Texts | None) -> types.ContentBlock | None:
         return next(iter(_images(one, pages)), None)
     if _has(one, {"blob": str, "name": str, "type": str, "bytes": int}):
         return _media(one, pages)
-    if _has(one, {"resource": str, "text": str}, {"type": str}) and SCHEME.match(one["resource"]):
+    if _has(one, {"resource": str, "text": str}, {"type": str}) and URI.fullmatch(one["resource"]):
         text = types.TextResourceContents(uri=one["resource"], text=one["text"], mime_type=one.get("type"))
         return types.EmbeddedResource(type="resource", resource=text)
-    if _has(one, {"resource": str, "name": str}, {"type": str}) and SCHEME.match(one["resource"]):
+    if _has(one, {"resource": str, "name": str}, {"type": str}) and URI.fullmatch(one["resource"]):
         return types.ResourceLink(
             type="resource_link", uri=one["resource"], name=one["name"], mime_type=one.get("type")
         )
@@ -141,7 +141,7 @@ def _media(one: Mapping[str, Any], pages: Texts | None) -> types.ContentBlock | 
         return types.AudioContent(type="audio", data=data, mime_type=kind)
     if kind.startswith("image/"):
         return types.ImageContent(type="image", data=data, mime_type=kind)
-    uri = one["name"] if SCHEME.match(one["name"]) else f"{BLOB}{one['blob']}"
+    uri = one["name"] if URI.fullmatch(one["name"]) else f"{BLOB}{one['blob']}"
     blob = types.BlobResourceContents(uri=uri, blob=data, mime_type=kind or None)
     return types.EmbeddedResource(type="resource", resource=blob)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from quoth.agent.client import AsyncAgent
 from quoth.agent.serve.mcp_server import McpClient as Caller
 from quoth.agent.serve.mcp_server import McpServer, client_named, exposing
+from quoth.agent.serve.mcp_shape import name_at_client
+from quoth.tools.registry.table import CognitiveTool
 
 SECRET = b"s" * 32
 ERAS = ("legacy", "2026-07-28")  # a revision with a handshake, and one without
@@ -49,6 +51,7 @@ async def client(
     mode: str = "legacy",
     name: str = "editor",
     secret: bytes = SECRET,
+    named: Callable[[CognitiveTool], str] = name_at_client,
     **settings: Any,
 ) -> AsyncIterator[Client]:
     """A client in front of a server in this process; ``settings`` are those of its agents."""
@@ -59,7 +62,11 @@ async def client(
         return agent
 
     made = McpServer(
-        opening, lambda ctx: client_named(ctx, decides=decides), secret=secret, place=str(folder)
+        opening,
+        lambda ctx: client_named(ctx, decides=decides),
+        secret=secret,
+        place=str(folder),
+        named=named,
     )
     info = types.Implementation(name=name, version="1")
     asks = {} if person is None else {"elicitation_callback": person.answer}

@@ -17,6 +17,14 @@ from typing import Any
 import mcp_types as types
 import uvicorn
 from mcp.server.lowlevel import Server
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ServerEvent,
+    SubscriptionBus,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_client import SECRET
@@ -209,11 +217,22 @@ async def go_on(ctx: Context, params: types.CallToolRequestParams) -> Any:
     return next_question(ctx, params) or types.CallToolResult(content=[text("All is answered.")])
 
 
+def telling(bus: SubscriptionBus, event: ServerEvent) -> Callable[[Context, Any], Awaitable[Any]]:
+    async def tell(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        await bus.publish(event)
+        return types.CallToolResult(content=[text("Told.")])
+
+    return tell
+
+
+BUS = InMemorySubscriptionBus()
 ADDED: dict[str, Callable[[Context, Any], Awaitable[Any]]] = {
     **dict.fromkeys(ROUNDS.keys() - {"test_input_required_result_prompt"}, go_on),
     **dict.fromkeys(QUESTIONS, ask),
     "test_tool_with_logging": log,
     "test_missing_capability": lack,
+    "test_trigger_tool_change": telling(BUS, ToolsListChanged()),
+    "test_trigger_prompt_change": telling(BUS, PromptsListChanged()),
 }
 
 
@@ -310,6 +329,9 @@ def add_to(server: Server[Any]) -> None:
     for method, own in added.items():
         _before(server, method, own)
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, agree)
+    server.add_request_handler(
+        "subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(BUS)
+    )
     server.add_request_handler("resources/subscribe", types.SubscribeRequestParams, agree)
     server.add_request_handler("resources/unsubscribe", types.UnsubscribeRequestParams, agree)
 
