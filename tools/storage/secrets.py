@@ -12,6 +12,7 @@ from typing import Any
 
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
+from quoth.tools.storage.file_lock import hold
 from quoth.tools.storage.paths import private_folder
 
 SERVICE = "quoth"  # the service in the keyring
@@ -20,14 +21,12 @@ LONGEST = 1_000_000  # maximum bytes of the file
 
 def store_secret(name: str, secret: str, path: Path) -> str:
     """Store a secret. Returns its place. Raises UsageError."""
-    kept = in_file(path)
     if (ring := _keyring()) is not None:
         with suppress(ring.errors.KeyringError):  # missing or locked
             ring.set_password(SERVICE, name, secret)
-            if kept.pop(name, None):
-                _write(path, kept)
+            _change(path, name)
             return "the keyring"
-    _write(path, {**kept, name: secret})
+    _change(path, name, secret)
     return str(path)
 
 
@@ -37,9 +36,7 @@ def forget_secret(name: str, path: Path, otherwise: str = "") -> list[str]:
     if (ring := _keyring()) is not None and in_keyring(name, otherwise):
         ring.delete_password(SERVICE, name)
         places.append("the keyring")
-    kept = in_file(path)
-    if kept.pop(name, None):
-        _write(path, kept)
+    if _change(path, name):
         places.append(str(path))
     return places
 
@@ -98,6 +95,18 @@ def _keyring() -> Any:
     except ImportError:
         return None
     return keyring
+
+
+def _change(path: Path, name: str, secret: str = "") -> bool:
+    """Write a secret into the file, or remove it; another process that does so waits. Returns whether the
+    file was changed."""
+    with hold(f"secrets in {path}"):
+        kept = in_file(path)
+        if not secret and name not in kept:
+            return False
+        others = {known: value for known, value in kept.items() if known != name}
+        _write(path, {**others, name: secret} if secret else others)
+        return True
 
 
 def _write(path: Path, kept: Mapping[str, str]) -> None:
