@@ -104,8 +104,8 @@ def _change(path: Path, name: str, secret: str = "") -> bool:
         kept = in_file(path)
         if not secret and name not in kept:
             return False
-        others = {known: value for known, value in kept.items() if known != name}
-        _write(path, {**others, name: secret} if secret else others)
+        changed = {**kept, name: secret}
+        _write(path, {known: value for known, value in changed.items() if value})
         return True
 
 
