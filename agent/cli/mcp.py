@@ -96,7 +96,9 @@ class AddOptions(Options):
         default=(),
         type=_pair,
     )
-    cwd: str = option("--cwd", "DIR", "the program's folder (default: the workspace)", default="")
+    cwd: str = option(
+        "--cwd", "DIR", "the program's folder, relative to the workspace (default: an empty one)", default=""
+    )
     replace: bool = switch("--replace", "replace a server of that name")
 
 
@@ -140,6 +142,11 @@ def add(options: AddOptions) -> int:
     name, url = server_name(options.name), words[0].startswith(("https://", "http://"))
     if url and len(words) > 1:
         raise UsageError(f"A URL takes no arguments: {visible(words[1])}")
+    if not url and not named["cwd"] and (file := next(filter(_is_here, words), "")):
+        raise UsageError(
+            f"{visible(file)} is in this folder, but the server starts in an empty one. Give its path from /,"
+            " or --cwd . for the workspace."
+        )
     config = ServerConfig(
         name,
         command="" if url else words[0],
@@ -156,6 +163,11 @@ def add(options: AddOptions) -> int:
     print_line(f"Added {name} to {file}.")
     tell_next("To see its tools and trust them", options.typed("mcp", "trust", name))
     return DONE
+
+
+def _is_here(word: str) -> bool:
+    """Whether a word of a command line is the name of a file below the current folder."""
+    return not word.startswith(("-", "/")) and ("." in word or "/" in word) and Path(word).is_file()
 
 
 def _own_options(options: AddOptions) -> tuple[list[str], dict[str, Any]]:

@@ -57,7 +57,8 @@ class ServerConfig:
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Variables added to HOME, LOGNAME, PATH, SHELL, TERM and USER."""
     cwd: str = ""
-    """Relative to the workspace, which is the default."""
+    """Relative to the workspace. Without it a server of the workspace's own file starts there, any other in
+    an empty folder."""
     url: str = field(default="", repr=False)
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     source: str = ""

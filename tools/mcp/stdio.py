@@ -17,10 +17,11 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from quoth.tools.call.redaction import SENT, SHORTEST_KEY, from_environment, sounds_secret
-from quoth.tools.mcp.config import ServerConfig
+from quoth.tools.mcp.config import OWN_NAME, ServerConfig
 from quoth.tools.mcp.messages import MAX_MESSAGE, completed, unreadable
 from quoth.tools.mcp.server_log import ServerLog
 from quoth.tools.shell.running import CHUNK, PIPE, Running
+from quoth.tools.storage.paths import private_folder, state_dir
 
 INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 GRACE = 2.0  # seconds for a server to end once its stdin is closed
@@ -146,8 +147,14 @@ class _LineReader:
 
 
 def folder_of(config: ServerConfig, root: Path) -> Path:
-    """The working folder of a server."""
-    return root / Path(config.cwd).expanduser() if config.cwd else root
+    """The working folder of a server. Only the workspace's own servers start in the workspace; any other
+    starts in an empty folder, unless its ``cwd`` names one: else a file of the workspace, such as ``.npmrc``
+    or ``uv.toml``, could decide which program is run. Raises OSError and UsageError."""
+    if config.cwd or config.source == OWN_NAME:
+        return root / Path(config.cwd).expanduser()
+    folder = state_dir() / "mcp" / "folder"
+    private_folder(folder)
+    return folder
 
 
 async def _write(running: Running, to_server: MemoryObjectReceiveStream[SessionMessage]) -> None:

@@ -123,6 +123,15 @@ def test_options_of_a_server_are_before_its_command(shell: Shell, before: bool) 
     }
 
 
+def test_a_file_of_the_current_folder_is_no_server_of_all_workspaces(shell: Shell) -> None:
+    (shell.work / "fruit.py").touch()
+    for words in (["python", "fruit.py"], ["./fruit.py"]):
+        said = shell("mcp", "add", "fruit", *words)
+        assert (said.code, "--cwd ." in said.err) == (2, True)
+    assert shell("mcp", "add", "fruit", "--cwd", ".", "python", "fruit.py").code == 0
+    assert shell("mcp", "add", "mine", "python", str(shell.work / "fruit.py")).code == 0
+
+
 def test_a_workspaces_servers_count_after_quoth_trust_and_their_tools_after_mcp_trust(shell: Shell) -> None:
     (shell.work / ".mcp.json").write_text(json.dumps(config("--knobs", str(shell.knobs))))
     said = shell("mcp", "trust", "fixture", "--yes")

@@ -19,9 +19,10 @@ from words import wait_until
 
 from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import UsageError
-from quoth.tools.mcp.config import ServerConfig
+from quoth.tools.mcp.config import OWN_NAME, ServerConfig
 from quoth.tools.mcp.connection import Connection, Deadlines, McpError, McpTimeout
 from quoth.tools.mcp.server_log import MAX_BYTES, ServerLog
+from quoth.tools.mcp.stdio import folder_of
 
 KEYS = {"OPENAI_API_KEY": "sk-own-key", "QUOTH_MODEL": "x", "AWS_SECRET": "y"}
 PLAIN = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
@@ -35,7 +36,7 @@ def connection(tmp_path: Path, *argv: str, environ: Mapping[str, str] = PLAIN, *
 
 def script(tmp_path: Path, text: str, **more: Any) -> Connection:
     """A connection to a program of the shell."""
-    return Connection(ServerConfig("sh", "sh", ("-c", text)), tmp_path, environ=PLAIN, **more)
+    return Connection(ServerConfig("sh", "sh", ("-c", text), cwd="."), tmp_path, environ=PLAIN, **more)
 
 
 def text(result: Any) -> str:
@@ -168,7 +169,7 @@ from pathlib import Path
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.connection import Connection
 async def main():
-    server = Connection(ServerConfig("a", sys.argv[1], tuple(sys.argv[2:])), Path.cwd())
+    server = Connection(ServerConfig("a", sys.argv[1], tuple(sys.argv[2:]), cwd="."), Path.cwd())
     await server.tools()
     print("ready", flush=True)
     await asyncio.sleep(100)
@@ -305,3 +306,11 @@ def test_nothing_of_the_sdk_is_imported_without_a_server(tmp_path: Path) -> None
         [sys.executable, "-c", seen], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def test_only_a_servers_own_workspace_is_where_it_starts(tmp_path: Path) -> None:
+    mine = folder_of(ServerConfig("a", "npx", source="~/.config/quoth/mcp.json"), tmp_path)
+    assert [*mine.iterdir()] == []
+    assert tmp_path not in (mine, *mine.parents)
+    assert folder_of(ServerConfig("a", "npx", source=OWN_NAME), tmp_path) == tmp_path
+    assert folder_of(ServerConfig("a", "npx", cwd="sub", source="x.json"), tmp_path) == tmp_path / "sub"
