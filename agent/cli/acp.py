@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import stat
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -64,6 +66,8 @@ def acp(options: AcpOptions) -> int:
         server = AcpServer(opening, reading)
         with loop_in_thread() as loop, contextlib.ExitStack() as stack:
             try:
+                if not _is_pipe(0):
+                    raise ValueError("standard input")
                 reader, writer = await run_on(loop, stdio_streams(limit=DEFAULT_STDIO_BUFFER_LIMIT_BYTES))
             except (ValueError, OSError):  # a file, or closed
                 raise UsageError(
@@ -84,3 +88,10 @@ def acp(options: AcpOptions) -> int:
     begin_to_serve()
     asyncio.run(serve())
     return DONE
+
+
+def _is_pipe(number: int) -> bool:
+    """Whether an event loop can wait for this descriptor; for ``/dev/null`` it would wait for ever. Raises
+    OSError if it is closed."""
+    mode = os.fstat(number).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)

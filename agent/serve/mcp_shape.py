@@ -101,7 +101,7 @@ def _images(value: Any, pages: Texts | None) -> list[types.ImageContent]:
 
 
 def _block(one: Any, pages: Texts | None) -> types.ContentBlock | None:
-    """A part of a result as content; None for any other value, and for what is not stored."""
+    """A part of a result as content; None for any other value, and for a part that is not stored."""
     if images_in(one) == [one]:
         return next(iter(_images(one, pages)), None)
     if _has(one, {"blob": str, "name": str, "type": str, "bytes": int}):

@@ -499,3 +499,19 @@ def test_what_is_no_message_gets_a_sentence(shop: Path, line: str, code: int, sa
     )
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (code, "", False)
     assert said in done.stderr
+
+
+def test_without_an_editor_it_ends_with_a_sentence(shop: Path) -> None:
+    for given in (Path(os.devnull), shop / "a.txt"):
+        with given.open("rb") as stdin:
+            said = subprocess.run(
+                [*command(), "acp"],
+                cwd=shop,
+                stdin=stdin,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=60,
+            )
+        assert said.returncode == 2
+        assert "started by an editor" in said.stderr
