@@ -40,7 +40,21 @@ LIBRARIES = (
     "rich.live",
 )
 # An environment may be without them.
-EXTRAS = ("acp", "mcp", "opentelemetry", "redis", "taskiq", "taskiq_redis")
+EXTRAS = (
+    *(
+        "acp",
+        "anyio",
+        "httpx2",
+        "jsonschema",
+        "mcp",
+        "mcp_types",
+        "opentelemetry",
+        "redis",
+        "starlette",
+        "taskiq",
+    ),
+    *("taskiq_redis", "tree_sitter", "uvicorn"),
+)
 OF_EXTRAS = ("h2.connection", "keyring.core")
 
 
