@@ -399,7 +399,7 @@ def test_an_older_store_that_cannot_be_brought_up_to_date_says_so(tmp_path: Path
         agent.call('(echo :text "x")')
     newer = (
         "from quoth.agent.cli import main as cli\nfrom quoth.tools.storage import database\n"
-        "database.MIGRATIONS = ('CREATE TABLE later (x)',)\nraise SystemExit(cli.main(['sessions']))"
+        "database.MIGRATIONS += ('CREATE TABLE later (x)',)\nraise SystemExit(cli.main(['sessions']))"
     )
     done = subprocess.run(
         [sys.executable, "-c", newer],

@@ -198,7 +198,7 @@ async def test_a_session_that_another_process_drives_is_shown_and_not_continued(
 async def test_requests_for_one_session_at_once_leave_one_agent_open(shop: Path) -> None:
     opened: list[AsyncAgent] = []
 
-    def opening(folder: Path, session: str | None, consent: Any, channel: str) -> AsyncAgent:
+    def opening(folder: Path, session: str | None, *_: Any) -> AsyncAgent:
         opened.append(AsyncAgent(**grouped(workspace=folder, session=session, model=model("Hello."))))
         return opened[-1]
 
