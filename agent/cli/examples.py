@@ -16,7 +16,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "read": ("quoth read reply.txt", "quoth read --json < reply.txt"),
     "tools": ("quoth tools grep-search", "quoth tools test word-count.hy"),
     "belt": ("quoth belt", "quoth belt --view openai --json"),
-    "mcp": ("quoth mcp add time uvx mcp-server-time", "quoth mcp trust time"),
+    "mcp": ("quoth mcp add git uvx mcp-server-git", "quoth mcp trust git"),
     "mcp add": (
         "quoth mcp add time uvx mcp-server-time",
         "quoth mcp add --env KEY='${KEY}' issues npx -y issues-server",
@@ -31,6 +31,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     ),
     "mcp serve": ("quoth mcp serve", "quoth mcp serve --expose '*-file'"),
     "mcp remove": ("quoth mcp remove time", "quoth mcp remove time --json"),
+    "serve": ("quoth serve", "quoth serve --port 8421 --expose '*-file'"),
     "eval": (
         "quoth eval '(+ 1 2)'",
         "quoth eval '(len (.split (read-file \"notes.txt\")))' --dry-run",

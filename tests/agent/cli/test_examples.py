@@ -72,7 +72,7 @@ def test_each_option_says_what_it_does_in_plain_words() -> None:
 
 # Examples that need another machine, a provider, an editor or a person who ends them.
 ELSEWHERE = re.compile(
-    r"^quoth (catalog|worker|acp|chat$|trust ~|models --check|models login)|ollama|--gateway|--watch"
+    r"^quoth (catalog|worker|acp|serve|chat$|trust ~|models --check|models login)|ollama|--gateway|--watch"
     r"|memory edit person$|doctor --check|mcp (trust|diff|login|call|serve|remove|list time)"
 )
 REPLY = (
