@@ -577,6 +577,8 @@ def test_a_name_that_is_none_is_refused(here: Path, option: str, who: str, name:
         said = f"The name of {who} {MUST_BE_1_TO} 100 {PRINTABLE_CHARACTERS_WITHOUT_A_SPACE} {name!a}."
         if option == "--user" and "\udcff" in name:
             said = f"Argument --user: expected UTF-8 text, not {name!a}. See: quoth memory {words[0]} --help"
+        if option == "--user" and not name.strip():
+            said = f"Argument --user: expected a name, not an empty text. See: quoth memory {words[0]} --help"
         assert refused(here, *words, option, name) == said
     assert text(here, "notes") == "A duck\n"
 
