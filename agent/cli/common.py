@@ -6,7 +6,7 @@ Knows no single command; the commands import it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from quoth.tools.call.call import ToolResult
     from quoth.tools.call.services import WebSearch
     from quoth.tools.knowledge.base import FileKnowledge
+    from quoth.tools.policy.model import EffectsOf
     from quoth.tools.registry.table import ToolTable
     from quoth.tools.storage.database import Store
 
@@ -313,11 +314,16 @@ def _with_servers(table: ToolTable, options: Options) -> ToolTable:
     """The table with the trusted tools of MCP servers."""
     from quoth.agent.config.loading import load_config
     from quoth.agent.run.servers import served
-    from quoth.tools.policy.files import load_policy
 
     root = options.folder
+
+    def effects() -> Mapping[str, Sequence[EffectsOf]]:
+        from quoth.tools.policy.files import load_policy  # here: most workspaces have no servers
+
+        return load_policy(root, options.policy).effects
+
     table, servers = served(
-        table, root, options.mcp, load_config(root), lambda: load_policy(root, options.policy).effects
+        table, root, options.mcp, load_config(root), effects, sampling=options.mcp_sampling
     )
     for note in servers.notes if servers is not None else ():
         complain(note)

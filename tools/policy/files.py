@@ -8,14 +8,15 @@ import os
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import UsageError
-from quoth.tools.policy.language import read_orders
-from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 from quoth.tools.policy.project import OWN_NAME, user_policy, workspace_policy
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import is_missing, private_folder, state_dir
+
+if TYPE_CHECKING:
+    from quoth.tools.policy.policy import Layer, LayerKind, RulesPolicy
 
 # Records the trusted text of a workspace's own file: its SHA-256, stored in the state folder. Nothing inside
 # a workspace can reach these records, so a workspace cannot trust itself.
@@ -117,6 +118,8 @@ def load_policy(
         layers.append(read_layer("given", Path(given), str(given)))
     if shipped is not None:
         layers.append(shipped_layer(shipped))
+    from quoth.tools.policy.policy import RulesPolicy  # here: a configuration is read without rules
+
     return RulesPolicy(layers, counted=counted, notes=notes)
 
 
@@ -175,6 +178,9 @@ def read_layer(kind: LayerKind, path: Path, name: str) -> Layer:
 
 def parse_layer(kind: LayerKind, data: bytes, name: str) -> Layer:
     """Parse the text of a policy file as a layer."""
+    from quoth.tools.policy.language import read_orders  # here: as above
+    from quoth.tools.policy.policy import Layer
+
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -85,7 +85,8 @@ def test_a_provider_is_as_another(said: str, key: str, needs_key: bool, price: s
 MISTAKES = [
     ('(modle "x")', "1:2: There is no setting modle. Did you mean model?"),
     ("(key)", "1:2: There is no setting key. The choices are model, dialect, instructions, "
-     "temperature, timeout, max-reply-tokens, gate-command, after, budget, provider, shell."),
+     "temperature, timeout, max-reply-tokens, mcp, mcp-sampling, gate-command, after, budget, provider, "
+     "shell."),
     ("model", '1:1: model is not a setting. Example: (model "openai:gpt-5-mini")'),
     ('("model" "x")', '1:2: There is no setting "model". The choices are'),
     ("(model x)", "1:8: Expected a text in quotes, not x."),
