@@ -136,7 +136,7 @@ def guard_below(shell: int) -> int:
 def test_the_printed_line_denies_if_the_process_is_killed(here: Path) -> None:
     command, _ = installed("codex", here)
     with subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
-        wait_until(lambda: guard_below(shell.pid))
+        wait_until(lambda: guard_below(shell.pid), 60)
         os.kill(guard_below(shell.pid), signal.SIGKILL)
         out, _ = shell.communicate(timeout=60)
     assert shell.returncode == 0
