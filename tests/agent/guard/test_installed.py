@@ -124,19 +124,21 @@ def guard_below(shell: int) -> int:
         ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     )
     rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
-    below = {str(shell)}
-    for pid, parent, *words in rows:  # a parent comes first
-        if parent in below:
-            below.add(pid)
-            if words and " guard codex" in words[0] and not words[0].startswith("sh "):
-                return int(pid)
+    parents = {pid: parent for pid, parent, *_ in rows}
+
+    def is_below(pid: str) -> bool:
+        return pid in parents and (parents[pid] == str(shell) or is_below(parents[pid]))
+
+    for pid, _, *words in rows:  # numbers of processes begin again: a child may be listed before its parent
+        if words and " guard codex" in words[0] and not words[0].startswith("sh ") and is_below(pid):
+            return int(pid)
     return 0
 
 
 def test_the_printed_line_denies_if_the_process_is_killed(here: Path) -> None:
     command, _ = installed("codex", here)
     with subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as shell:
-        wait_until(lambda: guard_below(shell.pid), 60)
+        wait_until(lambda: guard_below(shell.pid))
         os.kill(guard_below(shell.pid), signal.SIGKILL)
         out, _ = shell.communicate(timeout=60)
     assert shell.returncode == 0
