@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -44,23 +44,11 @@ def mcp_serve(options: McpServeOptions) -> int:
         raise UsageError(f"quoth mcp serve needs the package mcp: {install_extra('mcp')}") from None
     if options.remote:
         raise UsageError("quoth mcp serve has no remote tools. Leave out --remote.")
-    from quoth.agent.serve.mcp_server import McpServer, client_named, exposing
-    from quoth.agent.session.index import session_of
-
-    shown = exposing(options.expose)
-
-    def opening(client: McpClient) -> AsyncAgent:
-        agent = agent_of(
-            replace(options, session=session_of("mcp", client.name), no_input=True),
-            channel=f"mcp {client.name}",
-        )
-        agent.deliver = None  # standard output is the client's
-        agent.runs.use_tools(agent.table.where(shown))
-        return agent
+    from quoth.agent.serve.mcp_server import McpServer, client_named
 
     async def serve() -> None:
         made = McpServer(
-            opening,
+            opening_tools(options, options.expose),
             lambda ctx: client_named(ctx, decides=options.may_decide),
             secret=serving_key(),
             place=str(options.folder.resolve()),
@@ -75,6 +63,24 @@ def mcp_serve(options: McpServeOptions) -> int:
     begin_to_serve()
     asyncio.run(serve())
     return DONE
+
+
+def opening_tools(options: RunOptions, expose: Sequence[str]) -> Callable[[McpClient], AsyncAgent]:
+    """What opens the agent of a client, with the exposed tools alone, in a session of the client's own."""
+    from quoth.agent.serve.mcp_server import exposing
+    from quoth.agent.session.index import session_of
+
+    shown = exposing(expose)
+
+    def opening(client: McpClient) -> AsyncAgent:
+        user, session = client.user or options.user, session_of("mcp", client.name)
+        own = replace(options, session=session, user=user, no_input=True)
+        agent = agent_of(own, channel=f"mcp {client.name}")
+        agent.deliver = None  # standard output is the client's
+        agent.runs.use_tools(agent.table.where(shown))
+        return agent
+
+    return opening
 
 
 def serving_key() -> bytes:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import agent_of, begin_to_serve
-from quoth.agent.cli.mcp_serve import EXPOSE, serving_key
+from quoth.agent.cli.mcp_serve import EXPOSE, opening_tools, serving_key
 from quoth.agent.cli.options import DONE, RunOptions, option
 from quoth.agent.terminal.output import complain, results_only
 from quoth.tools.errors import UsageError
@@ -20,7 +20,6 @@ from quoth.tools.storage.paths import state_dir
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.serve.keys import AccessKey
-    from quoth.agent.serve.mcp_server import McpClient
 
 PORT = 8420
 STOP_SECONDS = 10  # for requests in progress when the server ends
@@ -67,22 +66,13 @@ def serve(options: ServeOptions) -> int:
     from quoth.agent.serve.app import build_app
     from quoth.agent.serve.keys import make_keys, read_keys
     from quoth.agent.serve.mcp_http import client_of, mcp_part
-    from quoth.agent.serve.mcp_server import McpServer, exposing
+    from quoth.agent.serve.mcp_server import McpServer
     from quoth.agent.serve.openai import openai_part
-    from quoth.agent.session.index import session_of
 
     path = Path(options.token_file).expanduser() if options.token_file else state_dir() / "serve.keys"
     if make_keys(path):
         complain(f"The keys of clients are in {path}: me may ask and decide, chat may ask.")
     keys = read_keys(path)
-    shown = exposing(options.expose)
-
-    def opening(client: McpClient) -> AsyncAgent:
-        own = replace(options, session=session_of("mcp", client.name), user=client.user, no_input=True)
-        agent = agent_of(own, channel=f"mcp {client.name}")
-        agent.deliver = None
-        agent.runs.use_tools(agent.table.where(shown))
-        return agent
 
     def opening_chats(key: AccessKey) -> AsyncAgent:
         own = replace(options, session=None, user=key.name, no_input=True)
@@ -91,6 +81,7 @@ def serve(options: ServeOptions) -> int:
         return agent
 
     chats = openai_part(opening_chats)
+    opening = opening_tools(options, options.expose)
     tools = McpServer(opening, client_of, secret=serving_key(), place=str(options.folder.resolve()))
     app = build_app([chats, mcp_part(tools)], keys, hosts=options.allow_host, origins=options.allow_origin)
     config = uvicorn.Config(

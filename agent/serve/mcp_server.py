@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import json
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib.metadata import version
@@ -29,7 +29,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.run.event_stream import EventStream
 from quoth.agent.serve import mcp_offers as offers
 from quoth.agent.serve.mcp_asking import QUESTION, AskedRequest
-from quoth.agent.serve.mcp_shape import RUN, failed, form_of, name_at_client, result_of, tools_of
+from quoth.agent.serve.mcp_shape import RUN, ShownTool, failed, form_of, name_at_client, result_of, tools_of
 from quoth.tools.call.call import PROGRAMS, ToolResult
 from quoth.tools.call.canonical import checked
 from quoth.tools.consent.rows import PENDING_SECONDS
@@ -37,7 +37,7 @@ from quoth.tools.errors import InvalidCallError, QuothError, did_you_mean
 from quoth.tools.history.event import content_of, read_form
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.limits import only_reads
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import one_line
 from quoth.tools.visible import visible
 
@@ -99,6 +99,7 @@ class McpServer:
     ) -> None:
         self._opening, self._client_of, self._named = opening, client_of, named
         self._agents: dict[McpClient, AsyncAgent] = {}
+        self._shown: dict[McpClient, tuple[ToolTable | None, str, Mapping[str, ShownTool]]] = {}
         self._asked: dict[
             tuple[McpClient, str], str
         ] = {}  # the keys of calls whose clients wait for a decision
@@ -134,10 +135,19 @@ class McpServer:
                 raise MCPError(types.INTERNAL_ERROR, str(error)) from None
         return self._agents[client]
 
+    def _tools(self, ctx: Context) -> Mapping[str, ShownTool]:
+        """The tools of a client as it sees them; made again for another table, or if its schemas changed."""
+        client, table = self._client_of(ctx), self._agent(ctx).table
+        made_for, digest, tools = self._shown.get(client, (None, "", {}))
+        if made_for is not table or digest != table.schema_hash:
+            tools = tools_of(table, self._named)
+            self._shown[client] = table, table.schema_hash, tools
+        return tools
+
     async def _list_tools(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        shown = [one.shown for one in tools_of(self._agent(ctx).table, self._named).values()]
+        shown = [one.shown for one in self._tools(ctx).values()]
         page, more = page_of(shown, params)
         return types.ListToolsResult(tools=page, next_cursor=more)
 
@@ -173,7 +183,7 @@ class McpServer:
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         agent = self._agent(ctx)
-        known = tools_of(agent.table, self._named)
+        known = self._tools(ctx)
         if (tool := known.get(params.name)) is None:
             raise MCPError(
                 types.INVALID_PARAMS, f"Unknown tool: {params.name}.{did_you_mean(params.name, known)}"
