@@ -24,6 +24,7 @@ from acp.schema import (
 from commands import command
 
 SECONDS = 60
+WRITE = '(write-file :path "b.txt" :content "two\\n")'  # the first reply of the script r.txt
 
 
 class Editor:
@@ -133,6 +134,11 @@ async def editor(
             SECONDS,
         )
         yield client
+
+
+def scripted(folder: Path, *words: str) -> tuple[str, ...]:
+    """The options of ``quoth acp`` with the script of a folder as its model."""
+    return ("--model", f"scripted:{folder}/r.txt", *words)
 
 
 async def refused(work: Callable[[], Any]) -> str:

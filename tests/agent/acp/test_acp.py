@@ -26,7 +26,7 @@ from acp.schema import (
     StopReason,
     TextResourceContents,
 )
-from acp_client import Editor, editor, refused
+from acp_client import WRITE, Editor, editor, refused, scripted
 from commands import command
 from words import files, grouped, quoth, tool
 from words import scripted as model
@@ -41,19 +41,6 @@ from quoth.tools.errors import UsageError
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.storage.database import existing_store
 from quoth.tools.storage.paths import state_dir
-
-WRITE = '(write-file :path "b.txt" :content "two\\n")'
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    """A folder with a script of replies, and a file."""
-    files(tmp_path, {"a.txt": "one\n", "r.txt": f"{WRITE}\n---\nIt is written.\n---\nAgain.\n"})
-    return tmp_path
-
-
-def scripted(folder: Path, *words: str) -> tuple[str, ...]:
-    return ("--model", f"scripted:{folder}/r.txt", *words)
 
 
 async def new(client: Editor, folder: Path) -> str:

@@ -11,7 +11,7 @@ import pytest
 from acp.core import RequestError
 from acp.helpers import text_block
 from acp.schema import ResourceContentBlock
-from acp_client import Editor, editor, refused
+from acp_client import WRITE, Editor, editor, refused, scripted
 from words import files
 
 from quoth.agent.acp.server import AcpServer
@@ -23,18 +23,6 @@ from quoth.tools.lisp.forms import from_model
 from quoth.tools.lisp.reader import read_one
 from quoth.tools.loading import load_tools
 from quoth.tools.storage.database import existing_store
-
-WRITE = '(write-file :path "b.txt" :content "two\\n")'
-
-
-@pytest.fixture
-def shop(tmp_path: Path) -> Path:
-    files(tmp_path, {"a.txt": "one\n", "r.txt": f"{WRITE}\n---\nIt is written.\n---\nAgain.\n"})
-    return tmp_path
-
-
-def scripted(folder: Path, *words: str) -> tuple[str, ...]:
-    return ("--model", f"scripted:{folder}/r.txt", *words)
 
 
 def values(options: Any) -> dict[str, str]:
