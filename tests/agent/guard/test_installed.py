@@ -121,7 +121,7 @@ def test_the_printed_line_denies_if_quoth_fails(failure: str, agent: str, here: 
 def guard_below(shell: int) -> int:
     """The process of quoth that a shell has started, directly or through another; 0 until it is there."""
     listed = subprocess.run(
-        ["ps", "-A", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
+        ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True
     )
     rows = [line.split(maxsplit=2) for line in listed.stdout.splitlines()]
     parents = {pid: parent for pid, parent, *_ in rows}
