@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import tempfile
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from acp import spawn_agent_process
+from acp import connect_to_agent, spawn_agent_process
 from acp.core import RequestError
 from acp.helpers import text_block
 from acp.schema import (
@@ -21,7 +23,7 @@ from acp.schema import (
     ReadTextFileResponse,
     RequestPermissionResponse,
 )
-from commands import command
+from commands import Forked, command
 
 SECONDS = 60
 WRITE = '(write-file :path "b.txt" :content "two\\n")'  # the first reply of the script r.txt
@@ -111,19 +113,71 @@ class Editor:
         return [(one.title, states.get(id, one.status)) for id, one in begun.items()]
 
 
+@dataclass(frozen=True)
+class Agent:
+    """The process of ``quoth acp``, with the words of one that asyncio has started."""
+
+    forked: Forked
+    stdin: asyncio.StreamWriter
+
+    @property
+    def pid(self) -> int:
+        return self.forked.pid
+
+    @property
+    def returncode(self) -> int | None:
+        return self.forked.poll()
+
+    def kill(self) -> None:
+        self.forked.kill()
+
+    async def wait(self) -> int:
+        return await asyncio.to_thread(self.forked.wait, SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def _fork(client: Editor, *words: str, cwd: Path) -> AsyncIterator[tuple[Any, Agent]]:
+    """As ``spawn_agent_process``, by a fork of a process that has imported all (commands.py)."""
+    loop = asyncio.get_running_loop()
+    (theirs_in, ours_in), (ours_out, theirs_out) = os.pipe(), os.pipe()
+    with tempfile.TemporaryFile() as err:
+        forked = Forked([*words], cwd, dict(os.environ), [theirs_in, theirs_out, err.fileno()])
+    os.close(theirs_in)
+    os.close(theirs_out)
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    heard, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(ours_out, "rb", 0))
+    told, flow = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, os.fdopen(ours_in, "wb", 0))
+    process = Agent(forked, asyncio.StreamWriter(told, flow, None, loop))
+    agent = connect_to_agent(client, process.stdin, reader, use_unstable_protocol=True)
+    try:
+        yield agent, process
+    finally:
+        await agent.close()
+        told.close()
+        await process.wait()
+        heard.close()
+
+
 @contextlib.asynccontextmanager
 async def editor(
-    folder: Path, *words: str, client: Editor, forms: bool = False, fs: str = ""
+    folder: Path, *words: str, client: Editor, forms: bool = False, fs: str = "", real: bool = False
 ) -> AsyncIterator[Editor]:
     """A client of ``quoth acp`` with these words, which runs in the folder. ``fs`` is what it announces to do
-    with files: ``read``, ``write``, both or nothing."""
+    with files: ``read``, ``write``, both or nothing. A ``real`` one is Python itself, started by the
+    package."""
     announced: dict[str, Any] = {"fs": {f"{what}TextFile": True for what in fs.split()}}
     capabilities = ClientCapabilities.model_validate(
         announced | ({"elicitation": {"form": {}}} if forms else {})
     )
-    async with spawn_agent_process(
-        client, *command(), "acp", *words, env=dict(os.environ), cwd=folder, use_unstable_protocol=True
-    ) as (agent, process):
+    opened = (
+        spawn_agent_process(
+            client, *command(), "acp", *words, env=dict(os.environ), cwd=folder, use_unstable_protocol=True
+        )
+        if real
+        else _fork(client, "acp", *words, cwd=folder)
+    )
+    async with opened as (agent, process):
         client.agent, client.process = agent, process
         await asyncio.wait_for(
             agent.initialize(

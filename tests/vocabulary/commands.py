@@ -155,20 +155,17 @@ def callable_command(folder: Path) -> Iterator[list[str]]:
 def quoth(
     *words: str,
     cwd: Path,
-    stdin: str | bytes | None = None,
+    stdin: str | bytes | Path | None = None,
     env: dict[str, str] | None = None,
     seconds: float = 120,
     real: bool = False,
     bare: bool = False,
     together: bool = False,
 ) -> Said:
-    """Run the command in ``cwd`` as a person would, without a terminal. A ``bare`` one has to import all of
-    ours by itself. ``together`` has its stderr among its stdout."""
-    given = stdin.encode() if isinstance(stdin, str) else stdin or b""
+    """Run the command in ``cwd`` as a person would, without a terminal. A path is the file it reads. A
+    ``bare`` one has to import all of ours by itself. ``together`` has its stderr among its stdout."""
     environment = {**os.environ, **(env or {})}
-    with tempfile.TemporaryFile() as typed, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        typed.write(given)
-        typed.seek(0)
+    with _typed(stdin) as typed, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         streams = typed, out, out if together else err
         if real:
             started = subprocess.Popen(
@@ -181,6 +178,15 @@ def quoth(
         else:
             code = Forked([*words], cwd, environment, [file.fileno() for file in streams], bare).wait(seconds)
         return Said(code, _text(out), _text(err))
+
+
+def _typed(given: str | bytes | Path | None) -> IO[bytes]:
+    if isinstance(given, Path):
+        return given.open("rb")
+    file = tempfile.TemporaryFile()  # noqa: SIM115
+    file.write(given.encode() if isinstance(given, str) else given or b"")
+    file.seek(0)
+    return file
 
 
 def script(text: str, *words: str | Path, cwd: Path) -> Said:

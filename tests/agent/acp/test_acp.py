@@ -27,7 +27,7 @@ from acp.schema import (
     TextResourceContents,
 )
 from acp_client import WRITE, Editor, editor, refused, scripted
-from commands import command
+from commands import command, started
 from words import files, grouped, quoth, tool
 from words import scripted as model
 
@@ -53,7 +53,7 @@ def pending(folder: Path) -> list[dict[str, Any]]:
 
 
 async def test_a_task_is_asked_about_with_its_difference_and_done(shop: Path) -> None:
-    async with editor(shop, *scripted(shop), client=Editor("once")) as client:
+    async with editor(shop, *scripted(shop), client=Editor("once"), real=True) as client:
         session = await new(client, shop)
         reply = await client.say(session, "Write it.")
         listed = (await client.agent.list_sessions(cwd=str(shop))).sessions
@@ -481,24 +481,16 @@ def test_without_the_package_a_sentence_says_how_to_get_it(
     [("hello", 0, "Error parsing JSON-RPC message"), ("[1]", 2, "a message that is not of the protocol")],
 )
 def test_what_is_no_message_gets_a_sentence(shop: Path, line: str, code: int, said: str) -> None:
-    done = subprocess.run(
-        [*command(), "acp"], input=f"{line}\n", cwd=shop, capture_output=True, text=True, timeout=60
-    )
-    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (code, "", False)
-    assert said in done.stderr
+    with started("acp", cwd=shop) as running:
+        print(line, file=running.stdin)
+        running.stdin.close()
+        done = running.ended()
+    assert (done.code, done.out, "Traceback" in done.err) == (code, "", False)
+    assert said in done.err
 
 
 def test_without_an_editor_it_ends_with_a_sentence(shop: Path) -> None:
     for given in (Path(os.devnull), shop / "a.txt"):
-        with given.open("rb") as stdin:
-            said = subprocess.run(
-                [*command(), "acp"],
-                cwd=shop,
-                stdin=stdin,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=60,
-            )
-        assert said.returncode == 2
-        assert "started by an editor" in said.stderr
+        said = quoth("acp", cwd=shop, stdin=given)
+        assert said.code == 2
+        assert "started by an editor" in said.err
