@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli import flight
 from quoth.agent.cli.common import agent_of, open_store, policy_options, text_of, tools_of
@@ -40,9 +40,11 @@ from quoth.agent.terminal.requests import changes_data, decide, pending_text, qu
 from quoth.tools.errors import QuothError, UsageError
 
 if TYPE_CHECKING:
+    from quoth.agent.client import AsyncAgent
     from quoth.tools.call.question import Question
     from quoth.tools.consent.broker import Broker
     from quoth.tools.consent.requests import Decision, Request
+    from quoth.tools.registry.table import ToolTable
     from quoth.tools.storage.database import Store
 
 ID = "id of the request, as quoth pending lists it, or a PLAN.org"
@@ -114,13 +116,24 @@ def pending(options: PendingOptions) -> int:
 
 def _take_tools(options: Options, store: Store | None, broker: Broker, asked: Request) -> None:
     """Give the broker the known tools of the session that asked for a call."""
+    try:
+        broker.use(tools_of_session(options, store, asked))
+    except QuothError as error:
+        complain(f"Its changes are not known: {error}")
+
+
+def tools_of_session(options: Options, store: Store | None, asked: Request) -> ToolTable:
+    """The known tools of the session that asked for a call. Raises QuothError."""
     own = options
     with contextlib.suppress(UsageError):  # in an imported session, a person must choose the tools first
         own = take_over(replace(options, user=asked.user), store, asked.session, asked.user)
-    try:
-        broker.use(tools_of(own))
-    except QuothError as error:
-        complain(f"Its changes are not known: {error}")
+    return tools_of(own)
+
+
+def agent_of_session(options: Options, store: Store | None, asked: Request, /, **more: Any) -> AsyncAgent:
+    """An agent of the session that asked for a call, which can check scopes and edits. Raises QuothError."""
+    own = take_over(replace(options, user=asked.user), store, asked.session, asked.user)
+    return agent_of(replace(own, no_input=True, yes=False), **more)
 
 
 def approve(options: ApproveOptions) -> int:
@@ -179,7 +192,7 @@ def _no_step(id: str, step: str | None) -> None:
         raise UsageError(f"--step names a step of a plan, but {id} is not a plan. Give a file: PLAN.org")
 
 
-def _require_no_agent() -> None:
+def require_no_agent() -> None:
     """Raise UsageError if another agent has started this command: it would decide its own request."""
     from quoth.agent.guard.formats import FORMATS  # here: few requests are of other agents
 
@@ -205,15 +218,14 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
         assert store is not None, "a request was found in it"
         assert broker is not None, "it belongs to the store"
         if asked.route == "guard":
-            _require_no_agent()
+            require_no_agent()
         if decision.kind in ("once", "duration"):  # compare its changes with the shown ones
             _take_tools(options, store, broker, asked)
         if decision.kind in ("once", "duration") and not options.json and is_terminal(sys.stdout):
             proposal = broker.proposal(asked.id, shown=False)
             _, below = shown_form(asked.form, proposal, color=may_draw(sys.stdout))
         if decision.kind in ("scope", "edit"):  # checking these needs the tool
-            own = take_over(replace(options, user=asked.user), store, asked.session, asked.user)
-            broker = agent_of(replace(own, no_input=True, yes=False), store=store).broker
+            broker = agent_of_session(options, store, asked, store=store).broker
         if decision.kind == "scope":
             decision = broker.preview(asked.id, decision)
             question = question_of(decision)
@@ -251,13 +263,9 @@ def decide_request(options: Options, id: str, decision: Decision, *, resumes: bo
 
 def _tell_next(options: Options, store: Store, asked: Request, plan: str) -> None:
     """Print how to continue the session of a decided request, or the flight of ``plan``."""
-    from quoth.agent.session.index import unfinished_sessions
-
     session = asked.session
-    if plan:  # each user has a flight of their own
-        tell_next("To continue", options.typed("fly", plan, *as_user(asked.user)))
-    elif session in [name for name, _ in unfinished_sessions(store)]:
-        tell_next("To continue", options.typed("resume", session))
+    if command := continuing(options, store, asked, plan):
+        tell_next("To continue", command)
     elif options.shares:
         complain(
             f"The decision applies where session {session} is stored. To continue there: quoth resume "
@@ -268,6 +276,18 @@ def _tell_next(options: Options, store: Store, asked: Request, plan: str) -> Non
             f"There is nothing to resume. The decision applies where the question is on a screen, "
             f"or when session {session} repeats the call."
         )
+
+
+def continuing(options: Options, store: Store, asked: Request, plan: str) -> str:
+    """The command that continues the session of a decided request, or the flight of ``plan``; empty for
+    none."""
+    from quoth.agent.session.index import unfinished_sessions
+
+    if plan:  # each user has a flight of their own
+        return options.typed("fly", plan, *as_user(asked.user))
+    if asked.session in [name for name, _ in unfinished_sessions(store)]:
+        return options.typed("resume", asked.session)
+    return ""
 
 
 def find(options: Options, id: str, broker: Broker | None) -> Request:

@@ -31,6 +31,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     ),
     "mcp serve": ("quoth mcp serve", "quoth mcp serve --expose '*-file'"),
     "mcp remove": ("quoth mcp remove time", "quoth mcp remove time --json"),
+    "view": ("quoth view", "quoth view --print"),
     "serve": ("quoth serve", "quoth serve --port 8421 --expose '*-file'"),
     "eval": (
         "quoth eval '(+ 1 2)'",

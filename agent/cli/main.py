@@ -116,7 +116,8 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
     },
     "quoth": {
-        "serve": ("serve.serve", "Serve chat clients and MCP clients on loopback."),
+        "serve": ("serve.serve", "Serve chat clients, MCP clients and the pages of quoth view on loopback."),
+        "view": ("view.view", "Open pages in your browser: what waits, with its differences."),
         "help": ("help.read_manual", "Show the manual: a page, or the answer to a question in your words."),
         "doctor": (
             "doctor.doctor",

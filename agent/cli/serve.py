@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +22,7 @@ from quoth.tools.storage.paths import state_dir
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.serve.keys import AccessKey
+    from quoth.agent.view.running import Running
 
 PORT = 8420
 STOP_SECONDS = 10  # for requests in progress when the server ends
@@ -58,16 +61,36 @@ class ServeOptions(RunOptions):
 
 
 def serve(options: ServeOptions) -> int:
+    return serve_until_stopped(options)
+
+
+def need_serve(command: str) -> None:
+    """Raise UsageError if the packages of the extra are missing."""
     try:
         import mcp  # noqa: F401
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ImportError:
-        raise UsageError(f"quoth serve needs starlette, uvicorn and mcp: {install_extra('serve')}") from None
+        said = f"quoth {command} needs starlette, uvicorn and mcp: {install_extra('serve')}"
+        raise UsageError(said) from None
+
+
+def serve_until_stopped(
+    options: ServeOptions, ready: Callable[[Running], None] = lambda running: None
+) -> int:
+    """Serve; ``ready`` is called once, with where the pages are."""
+    need_serve("serve")
+    import uvicorn
+
+    from quoth.agent.cli.desk import WorkspaceDesk
     from quoth.agent.serve.app import build_app
     from quoth.agent.serve.keys import make_keys, read_keys
     from quoth.agent.serve.mcp_http import client_of, mcp_part
     from quoth.agent.serve.mcp_server import McpServer
     from quoth.agent.serve.openai import openai_part
+    from quoth.agent.view.door import ViewDoor
+    from quoth.agent.view.part import view_part
+    from quoth.agent.view.places import PLACES
+    from quoth.agent.view.running import Running, known_as
 
     path = Path(options.token_file).expanduser() if options.token_file else state_dir() / "serve.keys"
     if make_keys(path):
@@ -83,15 +106,23 @@ def serve(options: ServeOptions) -> int:
     chats = openai_part(opening_chats)
     opening = opening_tools(options, options.expose)
     tools = McpServer(opening, client_of, secret=serving_key(), place=str(options.folder.resolve()))
-    app = build_app([chats, mcp_part(tools)], keys, hosts=options.allow_host, origins=options.allow_origin)
+    desk, door = WorkspaceDesk(options), ViewDoor(state_dir(), secrets.token_hex(8), keys)
+    view = view_part(door, desk, PLACES, stopping=lambda: server.should_exit)
+    parts = [chats, mcp_part(tools), view]
+    app = build_app(parts, keys, hosts=options.allow_host, origins=options.allow_origin)
     config = uvicorn.Config(
         app, log_level="warning", lifespan="on", timeout_graceful_shutdown=STOP_SECONDS, server_header=False
     )
+    server = uvicorn.Server(config)
 
     async def run() -> None:
-        with listening(options.port) as sock, results_only():
-            complain(f"quoth serves on http://127.0.0.1:{sock.getsockname()[1]}. The keys are in {path}.")
-            await uvicorn.Server(config).serve(sockets=[sock])
+        with contextlib.closing(desk), listening(options.port) as sock, results_only():
+            port = sock.getsockname()[1]
+            running = Running(port, door.server, str(path.resolve()))
+            with known_as(options.folder, running):
+                complain(f"quoth serves on http://127.0.0.1:{port}. The keys are in {path}.")
+                ready(running)
+                await server.serve(sockets=[sock])
 
     begin_to_serve()
     asyncio.run(run())

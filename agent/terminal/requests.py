@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from quoth.tools.consent.broker import Broker
     from quoth.tools.consent.decisions import Proposal
     from quoth.tools.consent.requests import Decision, Request
+    from quoth.tools.consent.shown import Files
 
 SHOWN_CHARS = 200
 
@@ -69,12 +70,13 @@ class Decided:
         return lines
 
 
-def decide(broker: Broker, request: str, decision: Decision) -> Decided:
-    """Record a decision about the request with this id. Raises UsageError if the decision does not fit the
-    request, or if a tool started this process."""
+def decide(broker: Broker, request: str, decision: Decision, shown: Files | None = None) -> Decided:
+    """Record a decision about the request with this id; ``shown`` are the file contents that the person was
+    shown (default: those shown last). Raises UsageError if the decision does not fit the request, or if a
+    tool started this process."""
     require_person()
     full = broker.preview(request, decision)
-    decided = broker.decide(request, full)
+    decided = broker.decide(request, full, shown)
     waits = tuple(one.id for one in broker.requests(session=decided.session))
     return Decided(decided, full, broker.offer(request), waits)
 
@@ -182,8 +184,15 @@ def page(
         from quoth.agent.terminal.question import words_rows
 
         form, below = f"{request.tool} asks a question:", words_rows(request.question, _columns())
+    rows = facts(request, now, plan)
+    lines = [f"{name:<13}{_told(text, 13, words=name == 'because')}" for name, text in rows.items() if text]
+    return "\n".join([f"{request.id}  {form}", *below, *_origins(request, color=color), *lines])
+
+
+def facts(request: Request, now: float, plan: str = "") -> dict[str, str]:
+    """What is known about a request beside its form and changes, by name; empty texts are not shown."""
     touched = ", ".join(map(file_name, request.touches))
-    rows = {
+    return {
         "runs": _command_line(request),
         "because": "" if request.question else request.reason,
         "look out": mixed(f"{request.form} {request.reason} {' '.join(request.touches)} {plan}"),
@@ -195,8 +204,6 @@ def page(
         "inside of": f"call {request.parent}" if request.parent else "",
         "decided": _fate(request, now),
     }
-    lines = [f"{name:<13}{_told(text, 13, words=name == 'because')}" for name, text in rows.items() if text]
-    return "\n".join([f"{request.id}  {form}", *below, *_origins(request, color=color), *lines])
 
 
 def shown_form(text: str, proposal: Proposal | None, *, color: bool = False) -> tuple[str, list[str]]:

@@ -37,7 +37,7 @@ ORDER = {
     ],
     "neuro": ["reading backends", "embed", "prompt", "think"],
     "agent": [
-        "events reply plan settings",
+        "events reply plan settings markup",
         "terminal",
         "session",
         "config manual trace",
@@ -46,6 +46,7 @@ ORDER = {
         "replay event_types",
         "client",
         "acp serve testing doubles repl",
+        "view",
         "pytest_plugin",
         "cli",
         "entry",

@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args
 
 from quoth.tools.call.call import Call, Changes
@@ -44,11 +45,13 @@ ENOUGH = 3  # equal approvals before a rule is offered
 
 
 class Proposal(NamedTuple):
-    """A call that waits for a decision, for display: its tool, its redactor, and its changes."""
+    """A call that waits for a decision, for display: its tool, its redactor, its changes, and the contents of
+    the files that an approval of these changes is bound to."""
 
     tool: CognitiveTool
     hide: Redactor
     changes: Changes
+    files: Files = MappingProxyType({})
 
 
 class ChangeDiffersError(UsageError):
@@ -134,7 +137,7 @@ class Decisions(RequestStore):
             return None
         if tool.version != row.version:
             changes = Changes(trouble=f"{tool.name} has changed since this was asked.")
-        return Proposal(tool, Redactor(form, tool.params, by_looks=False), changes)
+        return Proposal(tool, Redactor(form, tool.params, by_looks=False), changes, files)
 
     def _renew(self, rows: Rows, request: str, files: str) -> None:
         for row in rows.where(id=request, state="pending"):

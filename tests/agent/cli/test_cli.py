@@ -311,7 +311,7 @@ MISTAKES: list[tuple[list[str], str]] = [
         "There is no command xyz. The commands are run, chat, fly, acp, resume, models, call, eval, read, "
         "tools, belt, mcp, policy, trust, guard, audit, pending, approve, deny, answer, sessions, log, diff, "
         "undo, stats, gc, rm, replay, lift, fork, export, import, memory, knowledge, remind, worker, "
-        "catalog, serve, help, doctor, new, completion.",
+        "catalog, serve, view, help, doctor, new, completion.",
     ),
     (["ls"], f"{THERE_IS_NO_COMMAND} ls. Did you mean sessions?"),
     (["ask", "What is this?"], f"{THERE_IS_NO_COMMAND} ask. Did you mean run?"),

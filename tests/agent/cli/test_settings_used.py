@@ -115,7 +115,8 @@ USES: dict[str, list[list[str]]] = {
 ELSEWHERE = {  # what needs a Redis, an editor or a server: tests/agent/worker, test_catalog.py, test_mcp.py
     name
     for name in KINDS
-    if name.split()[0] in ("worker", "catalog", "acp", "guard", "serve") or name in ("mcp call", "mcp serve")
+    if name.split()[0] in ("worker", "catalog", "acp", "guard", "serve", "view")
+    or name in ("mcp call", "mcp serve")
 }
 
 

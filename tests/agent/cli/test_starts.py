@@ -29,6 +29,7 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "trust": (["trust"], 2, ""),
     "mcp": (["mcp", "list"], 0, ""),
     "serve": (["serve", "--port", "99999"], 2, ""),
+    "view": (["view", "--port", "99999"], 2, ""),
     "guard": (["guard", "install", "codex"], 0, "[[hooks.PreToolUse]]"),
     "pending": (["pending"], 0, "  (write-file"),
     "answer": (["answer", "REQUEST", "red"], 2, ""),

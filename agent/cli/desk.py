@@ -1,0 +1,106 @@
+"""What the pages of ``quoth serve`` show of its workspace, read as the commands read it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quoth.agent.cli.consent import agent_of_session, continuing, opened, require_no_agent, tools_of_session
+from quoth.agent.cli.options import Options
+from quoth.agent.terminal.requests import decide
+from quoth.tools.errors import QuothError
+from quoth.tools.storage.paths import store_path
+
+if TYPE_CHECKING:
+    from quoth.tools.consent.broker import Broker
+    from quoth.tools.consent.requests import Decision, Request
+    from quoth.tools.consent.shown import Files
+    from quoth.tools.storage.database import Store
+
+
+class WorkspaceDesk:
+    """The workspace of these options. Its store is opened once there is one."""
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._lock = threading.Lock()
+        self._open = contextlib.ExitStack()
+        self._found: tuple[Store | None, Broker | None] = (None, None)
+
+    @property
+    def folder(self) -> Path:
+        return self.options.folder
+
+    @property
+    def owner(self) -> str:
+        return self.options.asker
+
+    def _opened(self) -> tuple[Store | None, Broker | None]:
+        with self._lock:
+            if self._found[0] is None:
+                self._open.close()
+                self._found = self._open.enter_context(opened(self.options))
+            return self._found
+
+    def store(self) -> Store | None:
+        return self._opened()[0]
+
+    def broker(self) -> Broker | None:
+        return self._opened()[1]
+
+    def looking(self, asked: Request) -> tuple[Broker, str]:
+        store, broker = self._opened()
+        assert broker is not None, "a request was found in it"
+        try:
+            broker.use_in(asked.session, tools_of_session(self.options, store, asked))
+        except QuothError as error:
+            return broker, f"Its changes are not known: {error}"
+        return broker, ""
+
+    def preview(self, asked: Request, decision: Decision) -> Decision:
+        with self._deciding(asked, decision) as broker:
+            return broker.preview(asked.id, decision)
+
+    def decide(self, asked: Request, decision: Decision, shown: Files | None) -> None:
+        if asked.route == "guard":
+            require_no_agent()
+        with self._deciding(asked, decision) as broker:
+            decide(broker, asked.id, decision, shown)
+
+    @contextlib.contextmanager
+    def _deciding(self, asked: Request, decision: Decision) -> Iterator[Broker]:
+        """The broker that can check a decision: a scope needs the tool."""
+        if decision.kind != "scope":
+            yield self.looking(asked)[0]
+            return
+        agent = agent_of_session(self.options, self.store(), asked)
+        try:
+            yield agent.broker
+        finally:
+            asyncio.run(agent.aclose())
+
+    def resuming(self, asked: Request) -> str:
+        from quoth.agent.flight.plan_file import flown_in
+        from quoth.agent.session.index import read_leniently
+
+        if (store := self.store()) is None:
+            return ""
+        plan = read_leniently(store, lambda found: flown_in(found, asked.session))
+        return continuing(self.options, store, asked, plan)
+
+    def version(self) -> str:
+        path, seen = store_path(self.folder), []
+        for name in (path, Path(f"{path}-wal")):
+            with contextlib.suppress(OSError):
+                found = name.stat()
+                seen.append(f"{found.st_mtime_ns} {found.st_size}")
+        broker = self.broker() if self.options.shares else None
+        seen += [one.id for one in broker.requests()] if broker else []
+        return ", ".join(seen)
+
+    def close(self) -> None:
+        self._open.close()

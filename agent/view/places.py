@@ -1,0 +1,13 @@
+"""All pages, in the order of the navigation. A new page is a row here."""
+
+from __future__ import annotations
+
+from quoth.agent.view import waiting
+from quoth.agent.view.page import Place
+
+PLACES = (
+    Place("/view/", waiting.listing, "Waiting"),
+    Place("/view/request/{id}", waiting.request),
+    Place("/view/request/{id}/sure", waiting.ask_again, posts=True),
+    Place("/view/request/{id}/decide", waiting.decide, posts=True),
+)

@@ -1,0 +1,58 @@
+// Fetches a live page again once something was recorded. All of it works without this file.
+"use strict";
+
+const news = document.getElementById("news");
+let source = null, busy = false, again = false, edited = false;
+
+const main = () => document.getElementById("main");
+const isLive = () => main().hasAttribute("data-live");
+const opened = (root) => new Map([...root.querySelectorAll("details")].map((one, at) => [one.id || at, one.open]));
+
+async function refresh() {
+  if (busy) { again = true; return; }
+  busy = true;
+  try {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
+    if (!answer.ok) { location.reload(); return; }
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const now = page.getElementById("main");
+    if (!now || strip(now) === strip(main())) return;
+    if (edited) { tell(); return; }
+    const open = opened(main()), focus = document.activeElement?.id;
+    [...now.querySelectorAll("details")].forEach((one, at) => {
+      const was = open.get(one.id || at);
+      if (was !== undefined) one.open = was;
+    });
+    main().replaceWith(now);
+    document.title = page.title;
+    if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+    news.textContent = now.dataset.news || "";
+  } catch { /* the server is away: the stream comes back with it */ } finally {
+    busy = false;
+    if (again) { again = false; refresh(); }
+  }
+}
+
+function strip(root) {  // folds that the reader opened are no news
+  const copy = root.cloneNode(true);
+  copy.querySelectorAll("details").forEach((one) => one.removeAttribute("open"));
+  return copy.innerHTML;
+}
+
+function tell() {
+  const link = document.createElement("a");
+  link.href = location.href;
+  link.textContent = "Something new was recorded. Reload";
+  news.replaceChildren(link);
+}
+
+function listen() {
+  if (document.hidden) { source?.close(); source = null; return; }  // browsers open six connections at most
+  if (source || !isLive()) return;
+  source = new EventSource("/view/events");
+  source.onmessage = refresh;
+}
+
+document.addEventListener("input", () => { edited = true; });
+document.addEventListener("visibilitychange", () => { if (!document.hidden && isLive() && !source) refresh(); listen(); });
+listen();
