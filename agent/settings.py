@@ -125,6 +125,12 @@ class CommandSettings:
         f"{specs()} (default: see quoth models)",
         Row("model", "model.model", form="model", kept="model", outside=True),
     )
+    agent: str | None = setting(
+        "--agent NAME",
+        "the agent of agents/NAME.hy beside config.hy: its model, instructions, tools and rules",
+        Row("agent", "policy.agent", kept="agent", outside=True, replayed=True),
+        type=a_name,
+    )
     dialect: str | None = setting(
         "--dialect NAME",
         "how the model writes calls: call-form, plist, json, tags, native or run (default: the best for the"
@@ -421,6 +427,7 @@ def filled(given: Mapping[str, Any], part: str) -> dict[str, Any]:
 # The heading of help under which each group is shown, in the order of the headings.
 GROUPS = {
     "model": "model",
+    "agent": "model",
     "limits": "limits of a run",
     "policy": "rules and approvals",
     "asking": "rules and approvals",

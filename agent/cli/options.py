@@ -261,7 +261,7 @@ class Options(CommandSettings):
 
 
 THOUGHTS = "print the model's thoughts too, dimmed"
-WORK = "model tools policy services memory redis session asking"  # what an agent needs
+WORK = "agent model tools policy services memory redis session asking"  # what an agent needs
 REMOTE = "--remote --local --prefix --key --redis-ca"  # what the table of remote tools needs
 SHARED = "--shared --prefix --key --redis-ca"  # what shared requests need
 

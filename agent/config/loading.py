@@ -32,7 +32,7 @@ def load_config(root: Path) -> Config:
         config = _parsed(read_bytes(mine, f"There is no file {mine}."), at_home(mine))
     own, notes = trusted_bytes(root, root / OWN_NAME, TRUST, "its settings do not apply")
     if own is not None:
-        config = _over(config, _parsed(own, OWN_NAME, own=False))
+        config = over(config, _parsed(own, OWN_NAME, own=False))
     return replace(config, notes=tuple(notes)) if notes else config
 
 
@@ -56,8 +56,8 @@ def _parsed(data: bytes, name: str, *, own: bool = True) -> Config:
         raise UsageError(f"{name} is not UTF-8 text.") from None
 
 
-def _over(user: Config, own: Config) -> Config:
-    """The user's settings, overridden by those of the workspace."""
+def over(user: Config, own: Config) -> Config:
+    """The user's settings, overridden by those of the workspace or of one agent; budgets only get tighter."""
     said = {one.name: getattr(own, one.name) for one in fields(Config) if getattr(own, one.name) is not None}
     both = {**user.budget, **own.budget}
     budget = {

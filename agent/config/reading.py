@@ -20,6 +20,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import hy.models as m
@@ -53,8 +54,24 @@ _NAME = re.compile(r"[a-z][a-z0-9-]*")
 def read_config(text: str, name: str, *, own: bool = True) -> Config:
     """The settings in the file ``name``. A workspace's file (not ``own``) may not name providers, programs or
     files. Raises UsageError with file, line, column and a caret."""
-    source = SourceText(name, _SECRETS.sub(lambda found: "*" * len(found[0]), text))
-    return _Reader(source, own).read(read_forms(text, source))
+    source = shown_source(name, text)
+    return read_settings(read_forms(text, source), source, own=own)
+
+
+def shown_source(name: str, text: str) -> SourceText:
+    """The text of a file as errors quote it: without possible secrets."""
+    return SourceText(name, _SECRETS.sub(lambda found: "*" * len(found[0]), text))
+
+
+def read_settings(
+    forms: Sequence[Any],
+    source: SourceText,
+    *,
+    own: bool = True,
+    providers: Mapping[str, Provider] = MappingProxyType({}),
+) -> Config:
+    """The settings in these forms of a file, where these ``providers`` are known. Raises UsageError."""
+    return _Reader(source, own).read(forms, providers)
 
 
 class _Reader(Fields):
@@ -65,7 +82,7 @@ class _Reader(Fields):
     def fault(self, node: Any, message: str) -> UsageError:
         return super().fault(node, short(_SECRETS.sub("***", message), LONGEST))
 
-    def read(self, forms: Sequence[Any]) -> Config:
+    def read(self, forms: Sequence[Any], known: Mapping[str, Provider]) -> Config:
         said: dict[str, Any] = {}
         named: Any = None  # a model whose provider may be defined further down
         daily: list[DailyBudget] = []
@@ -96,7 +113,7 @@ class _Reader(Fields):
             if head == "model" and self.own:
                 named = form[1]
         if named is not None:
-            self.known(named, providers)
+            self.known(named, {**known, **providers})
         return Config(**said, daily=tuple(daily), after=tuple(after), providers=providers)
 
     def one(self, form: Any, head: str) -> Any:

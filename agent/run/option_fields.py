@@ -58,6 +58,7 @@ class PolicyFields(TypedDict, total=False):
     shared: str | RedisUrl | None
     budgets: Sequence[DailyBudget]
     gate_command: str | Sequence[str] | None
+    agent: str | None
 
 
 class ServiceFields(TypedDict, total=False):

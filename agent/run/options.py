@@ -31,7 +31,7 @@ from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.project import find_project, mark_narrowed, policy_files
 from quoth.tools.policy.spending import DailyBudget, Rule
 from quoth.tools.registry.table import ToolTable
-from quoth.tools.storage.paths import cache_dir, keys_path, real_path, state_dir, user_servers
+from quoth.tools.storage.paths import agents_dir, cache_dir, keys_path, real_path, state_dir, user_servers
 
 if TYPE_CHECKING:
     from quoth.agent.run.own import RemoteTools
@@ -220,6 +220,9 @@ class PolicyOptions:
     """Rules and limits of an agent, in addition to the user's and the workspace's rules:
     ``PolicyOptions("rules.hy", gate=g)``.
 
+    ``agent`` is the name of an agent of the user's configuration, ``agent="reviewer"`` for
+    ``agents/reviewer.hy``: its rules and tools, and its model, instructions and limits where none are given.
+
     ``file`` is a file of rules, ``"rules.hy"``. ``gate`` judges the calls of tools that require one
     (tools/call/ports.py, Gate), ``gate=Reviewer()``, or a Hy file that defines its ``check``,
     ``gate="gate.hy"``. ``quotas`` adds limits to the limits of tools and rules,
@@ -242,6 +245,7 @@ class PolicyOptions:
     key: str | Path | None = None
     budgets: Sequence[DailyBudget] = ()
     gate_command: str | Sequence[str] | None = None
+    agent: str | None = None
 
     def __post_init__(self) -> None:
         if self.gate_command is not None:
@@ -257,6 +261,8 @@ class PolicyOptions:
             raise UsageError(f"budgets is a list such as [DailyBudget(cost=5)], not {self.budgets!r}.")
         if not (self.file is None or isinstance(self.file, str | Path)):
             raise UsageError(f"policy is the path of a file of rules, not {self.file!r}.")
+        if not isinstance(self.agent, str | None):
+            raise UsageError(f"agent is the name of an agent or None, not {self.agent!r}.")
         if not (self.gate is None or isinstance(self.gate, str | Path) or hasattr(self.gate, "check")):
             raise UsageError(
                 f"gate is an object with a method check, or the path of a file, not {self.gate!r}."
@@ -365,7 +371,7 @@ def workspace_of(
     mark_narrowed(root)
     files = policy_files(root, policies.file, policies.gate_file)
     secret = _secret_files(tools, policies, models)
-    return Workspace(root, protected=(state_dir(), cache_dir(), *files), secret=secret)
+    return Workspace(root, protected=(state_dir(), cache_dir(), agents_dir(), *files), secret=secret)
 
 
 def _project_root() -> Path:

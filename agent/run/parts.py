@@ -11,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from quoth.agent.config.agents import load_agent
 from quoth.agent.config.config import Config
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import AgentEvent
@@ -133,12 +134,15 @@ def open_parts(
     root = workspace.root
     workspace.loaded = tuple(map(Path, tools.files))
     config = load_config(root)
+    agent = load_agent(policy.agent, config) if policy.agent else None
+    config = config if agent is None else agent.config
     for file in config.mcp or ():
         workspace.hide(Path(file))
     gates = tuple(policy.open_gate_programs(config, lambda: broker.table.secrets))
     workspace.protect(file for gate in gates for file in gate.files)
     limits = run_limits(settings.limits, config)
-    rules = load_policy(root, policy.file, shipped=KNOWLEDGE_RULES if services.gathers else None)
+    more = () if agent is None else (agent.layer,)
+    rules = load_policy(root, policy.file, more=more, shipped=KNOWLEDGE_RULES if services.gathers else None)
     table = tools.load(knowledge=services.gathers)
     table = table if services.sources is NO_SOURCES else with_shown(table, "sources")
     table = with_shown(table, "skill") if has_skills(root) else table
@@ -157,6 +161,8 @@ def open_parts(
     if servers is not None:
         rules.notes = (*rules.notes, *servers.notes)
         closing.push_async_callback(servers.aclose)
+    if agent is not None:
+        rules.notes = (*rules.notes, *agent.unmatched(table.names()))
     broker = Broker(
         store,
         table,

@@ -21,10 +21,12 @@ from quoth.agent.settings import FLAGS, HOLDERS, ROWS, CommandSettings
 from quoth.tools.catalog.payload import new_key
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import agents_dir
 
 # What is typed for each, {here} being a folder with these files; another setting may be needed beside it.
 SAMPLES: dict[str, list[str]] = {
     "model": ["--model", "scripted:{here}/r.txt"],
+    "agent": ["--agent", "reviewer"],
     "dialect": ["--dialect", "plist"],
     "after_tags": ["--after-tags", "stop"],
     "base_url": ["--base-url", "http://127.0.0.1:9/v1"],
@@ -92,6 +94,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             "g.hy": '"None."\n(defn :async check [tool call ctx] True)\n',
         },
     )
+    files(agents_dir(), {"reviewer.hy": '(tools "read-*")\n'})
     new_key(tmp_path / "key")
     monkeypatch.chdir(tmp_path)
     return tmp_path

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,17 +105,23 @@ MAX_BYTES = 1_000_000
 
 
 def load_policy(
-    root: Path, given: str | Path | None = None, *, shipped: Path | None = None, counted: bool = False
+    root: Path,
+    given: str | Path | None = None,
+    *,
+    more: Sequence[Layer] = (),
+    shipped: Path | None = None,
+    counted: bool = False,
 ) -> RulesPolicy:
     """The policy of a workspace: the user's layer, the workspace's own if it is trusted, the ``given`` file,
-    and a ``shipped`` file of rules. ``counted``: the door counts its quotas and cooldowns. Raises UsageError
-    for a file that cannot be read, or has changed since it was trusted."""
+    ``more`` layers, and a ``shipped`` file of rules. ``counted``: the door counts its quotas and cooldowns.
+    Raises UsageError for a file that cannot be read, or has changed since it was trusted."""
     layers = _layers_of_user()
     data, notes = trusted_bytes(root, workspace_policy(root), Trust(), "its rules do not apply")
     if data is not None:
         layers.append(parse_layer("workspace", data, OWN_NAME))
     if given is not None:
         layers.append(read_layer("given", Path(given), str(given)))
+    layers += more
     if shipped is not None:
         layers.append(shipped_layer(shipped))
     from quoth.tools.policy.policy import RulesPolicy  # here: a configuration is read without rules

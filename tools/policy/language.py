@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import hy.models as m
@@ -84,7 +85,12 @@ CIRCUMSTANCES = (
 def read_orders(text: str, name: str) -> PolicyFile:
     """Parse a policy file called ``name``. Raises UsageError with file, line, column and a caret."""
     source = SourceText(name, text)
-    forms, reader = read_forms(text, source), _RuleReader(source)
+    return orders_in(read_forms(text, source), source)
+
+
+def orders_in(forms: Sequence[Any], source: SourceText) -> PolicyFile:
+    """The rules that these forms of a file say. Raises UsageError."""
+    reader = _RuleReader(source)
     rules: list[Rule] = []
     quotas: list[Limit] = []
     cooldowns: list[Limit] = []
@@ -103,6 +109,15 @@ def read_orders(text: str, name: str) -> PolicyFile:
         else:
             rules.append(reader.rule(form, head))
     return PolicyFile(tuple(rules), (*quotas, *cooldowns), tuple(careful), tuple(effects))
+
+
+def only_tools(form: Any, source: SourceText, fits: Callable[[CognitiveTool], bool]) -> Rule:
+    """The rule that denies every tool which does not fit. Its text and place are those of ``form``."""
+    (rule,) = orders_in(read_forms("(deny _)", source), source).rules
+    place = _RuleReader(source).place(form)
+    return replace(
+        rule, text=show(form), place=place, tool_place=place, _of_tool=(lambda tool: not fits(tool),)
+    )
 
 
 class _Clause(NamedTuple):

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 UNSURE = ", and quoth cannot decide whether it matches"
 
-LayerKind = Literal["user", "workspace", "given", "shipped"]
+LayerKind = Literal["user", "workspace", "given", "agent", "shipped"]
+NARROWING = ("workspace", "agent")  # layers that can only tighten
 
 
 class Layer(NamedTuple):
@@ -44,8 +45,9 @@ class Layer(NamedTuple):
     orders: PolicyFile
 
     def ignores(self, rule: Rule) -> bool:
-        """Whether the layer's rule has no effect: a workspace's own policy may not allow anything."""
-        return self.kind == "workspace" and rule.kind == "allow"
+        """Whether the layer's rule has no effect: a workspace's own policy may not allow anything, nor may an
+        agent's."""
+        return self.kind in NARROWING and rule.kind == "allow"
 
     def concerns(self, rule: Rule, tool: CognitiveTool) -> bool:
         """Whether the layer's rule can match a call of the tool. The rules that ship do not apply to a user's
@@ -108,7 +110,7 @@ class RulesPolicy:
         self.counted = counted
         self.notes = tuple(notes)  # sentences about the layers, to show to a person
         self.default: Callable[[CognitiveTool], Verdict] = by_effects  # if no rule decides
-        careful = {layer.kind == "workspace" for layer in layers if layer.orders.careful}
+        careful = {layer.kind in NARROWING for layer in layers if layer.orders.careful}
         self.careful = bool(careful)  # whether destinations decide if no rule does
         self._tightens = careful == {True}  # then only if they ask
         self.limits: tuple[Limit, ...] = tuple(one for layer in layers for one in layer.orders.limits)

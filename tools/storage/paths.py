@@ -56,6 +56,11 @@ def config_dir() -> Path:
     return _folder("QUOTH_CONFIG", "user_config_dir")
 
 
+def agents_dir() -> Path:
+    """The folder for the user's own agents, a file NAME.hy for each."""
+    return config_dir() / "agents"
+
+
 def keys_path() -> Path:
     """The file with the keys of model servers, for systems without a keyring."""
     return config_dir() / "keys"

@@ -34,13 +34,17 @@ def kinds() -> Iterator[tuple[list[str], type[Options]]]:
 KINDS = {" ".join(words): kind for words, kind in kinds()}
 
 
+def own(kind: type[Options]) -> set[str]:
+    """The options of its own that have the name of a setting: ``--agent`` of ``quoth memory`` is an id."""
+    return {name for one in kind.__mro__ if issubclass(one, Options) for name in vars(one) if name in ROWS}
+
+
 def shown(kind: type[Options]) -> set[str]:
     """The settings that a command says it uses, beside those that every command takes."""
     groups = set(kind.groups.split())
     taken = {one.name for one in options_of(kind)}
-    own = {name for name in vars(kind) if name in ROWS}  # options of its own under the same name
     named = {name for name, row in ROWS.items() if row.group in groups or FLAGS[name] in groups}
-    return {name for name in (named & taken) - own if ROWS[name].group not in OF_ALL}
+    return {name for name in (named & taken) - own(kind) if ROWS[name].group not in OF_ALL}
 
 
 def spelt(name: str) -> list[str]:
@@ -64,7 +68,7 @@ OF_ANOTHER = {"mcp add"}  # what follows its arguments is the command line of an
 def test_a_setting_that_a_command_does_not_use_is_refused_behind_it(name: str) -> None:
     kind, words = KINDS[name], [*name.split(), *needed(KINDS[name])]
     for setting, row in ROWS.items():
-        if row.group in OF_ALL or row.group in ("limits", "plan") or setting in vars(kind):
+        if row.group in OF_ALL or row.group in ("limits", "plan") or setting in own(kind):
             continue
         given = [*words, *spelt(setting)]
         if name in OF_ANOTHER:
