@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from quoth.tools.visible import visible
 
-EMPTY = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr", "path", "rect", "circle", "line"})
+EMPTY = frozenset({"br", "hr", "img", "input", "link", "meta", "wbr"})  # of a graphic, none is
 RAW = frozenset({"style", "iframe", "object", "embed", "template"})  # their texts are not words
 LINKS = frozenset({"href", "src", "action", "formaction", "poster", "data"})
 EXACT = frozenset({"value"})  # is sent back as it is; what a person is to see is also in a text

@@ -6,7 +6,7 @@ Commands that only read do not create a store.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,10 +28,9 @@ from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:
+    from quoth.agent.session.html import Facts
     from quoth.tools.history.event import Event
     from quoth.tools.storage.database import Store
-
-    Row = Mapping[str, Any]
 
 ID = "the session, or the beginning of its id"
 LATEST = 20  # sessions shown by default
@@ -125,7 +124,6 @@ def log(options: LogOptions) -> int:
     """Print a session, or one event of it."""
     from quoth.agent.session.index import find_event
     from quoth.agent.session.render import as_org, as_text, fault_of, one_event
-    from quoth.tools.history.audit import StoreAudit
     from quoth.tools.history.transcript import Transcript
 
     wanted = options.of or options.session
@@ -139,7 +137,7 @@ def log(options: LogOptions) -> int:
         transcript = Transcript(lambda: store)
         every = events = list(transcript.events(session))
         tampered = list(transcript.faults(session))
-        rows = list(StoreAudit(lambda: store).select(session=session)) if options.html is not None else []
+        facts = _facts(options, store, session) if options.html is not None else None
     if place is not None:
         events = [event for event in events if event.seq == place] or _no_event(session, place, len(events))
     unread = {event.seq: fault for event in events if (fault := fault_of(event))}
@@ -157,8 +155,8 @@ def log(options: LogOptions) -> int:
             print_line(str(one))
         if not told:
             complain(f"Session {session} has no response tags.")
-    elif options.html is not None:
-        _write_html(options, events, session, rows)
+    elif facts is not None:
+        _write_html(options, events, session, facts)
     elif options.json:
         found = [event.to_json() for event in events]
         print_json(found if place is None else found[0])
@@ -182,12 +180,28 @@ def log(options: LogOptions) -> int:
     return 0
 
 
-def _write_html(options: LogOptions, events: Sequence[Event], session: str, rows: Sequence[Row]) -> None:
+def _facts(options: LogOptions, store: Store, session: str) -> Facts:
+    """The verdicts and the changes of files for the page of a session."""
+    from quoth.agent.session.changes import CallChanges
+    from quoth.agent.session.html import Facts
+    from quoth.tools.call.workspace import Workspace
+    from quoth.tools.history.audit import StoreAudit
+    from quoth.tools.history.versions import StoreVersions
+
+    workspace = Workspace(options.folder)
+    versions = StoreVersions(lambda: store, workspace.root)
+    rows = {row["id"]: row for row in StoreAudit(lambda: store).select(session=session)}
+    changes = CallChanges(versions, workspace, session)
+    found = {key: changes.of(key) for key in changes.keys}
+    return Facts(rows, lambda key: found.get(key, ()))
+
+
+def _write_html(options: LogOptions, events: Sequence[Event], session: str, facts: Facts) -> None:
     """Write the page to a new file, or to stdout for ``-``."""
     from quoth.agent.session.html import as_html
 
     file = options.html or f"{session}.html"
-    page = "".join(as_html(events, session, {row["id"]: row for row in rows}))
+    page = "".join(as_html(events, session, facts))
     if file == "-":
         print_data(page.rstrip("\n"))
         return

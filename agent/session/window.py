@@ -1,0 +1,89 @@
+"""A part of a session for one page: at most EVENTS events, without the content of large ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from quoth.agent.session.render import fault_of
+from quoth.tools.history.event import Event
+from quoth.tools.history.outline import MARKED
+from quoth.tools.storage.database import Store
+
+EVENTS: Final = 300
+LARGE: Final = 300_000  # bytes of an event that is not read
+MOST_OPEN: Final = 100  # calls whose result is looked for on later pages
+MOST_BYTES: Final = 5_000_000  # of all events of a page
+ONE: Final = (
+    "session, seq, at, run, kind, parent, key, CASE WHEN octet_length(coalesce(shown, form)) <= ?1"
+    " THEN coalesce(shown, form) ELSE '' END, digest, status, octet_length(coalesce(shown, form))"
+)
+PAGE: Final = f"SELECT {ONE} FROM events WHERE session = ?2 AND seq BETWEEN ?3 AND ?4 ORDER BY seq"  # noqa: S608
+LATER: Final = (
+    f"SELECT max(seq) FROM {MARKED} WHERE session = ? AND run = ? AND seq > ?"  # noqa: S608
+    " AND kind = 'receipt' AND key = ?"
+)
+BEFORE: Final = (
+    f"SELECT run, count(*) FROM {MARKED} WHERE session = ? AND kind = 'reply' AND seq < ? GROUP BY run"  # noqa: S608
+)
+VERDICTS: Final = (
+    "SELECT id, duration_ms, policy, rule, guard, gate, consent FROM audit"
+    " WHERE session = ? AND event BETWEEN ? AND ?"
+)
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Window:
+    """The events with the numbers ``first`` to ``last`` of ``count``, and the results of their calls.
+    ``large`` are the bytes of those whose content is left out, ``faults`` sentences about unreadable ones;
+    ``before`` are the turns of each run before them, ``rows`` their verdicts by the id of their call."""
+
+    events: list[Event]
+    first: int
+    last: int
+    count: int
+    large: Mapping[int, int]
+    before: Mapping[str, int]
+    rows: Mapping[str, Mapping[str, Any]]
+    faults: list[str]
+
+
+def window(store: Store, session: str, at: int | None = None) -> Window:
+    """The page with the event ``at``, or the last one."""
+    ((count,),) = store.execute("SELECT coalesce(max(seq), 0) FROM events WHERE session = ?", (session,))
+    within = min(max(at or count, 1), max(count, 1))
+    first = (within - 1) // EVENTS * EVENTS + 1
+    last = min(first + EVENTS - 1, count)
+    found = store.execute(PAGE, (LARGE, session, first, last))
+    found = _with_results(store, session, last, found)
+    events, faults, large, total = list[Event](), list[str](), dict[int, int](), 0
+    for name, seq, time, run, kind, parent, key, text, digest, status, size in found:
+        event = Event(name, seq, time, run, kind, parent, key, text, text, digest, status)
+        total += size if text else 0
+        if not text or total > MOST_BYTES:
+            large[event.seq] = size
+        elif fault := fault_of(event):
+            faults.append(fault)
+            continue
+        events.append(event)
+    before = dict(store.execute(BEFORE, (session, first)))
+    names = ("id", "duration_ms", "policy", "rule", "guard", "gate", "consent")
+    top = max((event.seq for event in events), default=0)
+    rows = {
+        row[0]: dict(zip(names, row, strict=True)) for row in store.execute(VERDICTS, (session, first, top))
+    }
+    return Window(events, first, last, count, large, before, rows, faults)
+
+
+def _with_results(store: Store, session: str, last: int, found: list[Row]) -> list[Row]:
+    """The rows of a page with the results of its calls, which may come later, and without those of earlier
+    calls."""
+    calls = {row[6]: row[3] for row in found if row[4] == "call"}
+    found = [row for row in found if row[4] != "receipt" or not row[6] or row[6] in calls]
+    ended = {row[6] for row in found if row[4] == "receipt"}
+    for key in [key for key in calls if key not in ended][:MOST_OPEN]:
+        ((seq,),) = store.execute(LATER, (session, calls[key], last, key))
+        found += store.execute(PAGE, (LARGE, session, seq, seq)) if seq else []
+    return found
