@@ -37,7 +37,8 @@ def view(options: ViewOptions) -> int:
         read_keys(Path(running.keys)).named(options.name)
         address = running.url(make_code(state_dir(), running.server, options.name))
         if options.prints:
-            complain("The address works once, within a minute. Through ssh: ssh -L 8420:127.0.0.1:PORT HOST")
+            tunnel = f"ssh -L {running.port}:127.0.0.1:{running.port} HOST"
+            complain(f"The address works once, within a minute. On another device, first: {tunnel}")
             print_line(address)
         else:
             _open(address)

