@@ -17,7 +17,7 @@ from quoth.tools.storage.paths import state_dir
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
-    from quoth.agent.serve.mcp_server import McpClient
+    from quoth.agent.serve.mcp_calls import McpClient
 
 
 EXPOSE = option(
@@ -44,7 +44,8 @@ def mcp_serve(options: McpServeOptions) -> int:
         raise UsageError(f"quoth mcp serve needs the package mcp: {install_extra('mcp')}") from None
     if options.remote:
         raise UsageError("quoth mcp serve has no remote tools. Leave out --remote.")
-    from quoth.agent.serve.mcp_server import McpServer, client_named
+    from quoth.agent.serve.mcp_calls import client_named
+    from quoth.agent.serve.mcp_server import McpServer
 
     async def serve() -> None:
         made = McpServer(

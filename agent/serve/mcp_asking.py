@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from quoth.agent.terminal.requests import pending_text
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Decision
+from quoth.tools.consent.rows import PENDING_SECONDS
 from quoth.tools.errors import UsageError
 
 ALLOW, WHY, ANSWER = "allow", "why", "answer"
@@ -82,3 +86,12 @@ class AskedRequest:
         except UsageError:  # decided elsewhere meanwhile, or no answer to the question
             return all(one.id != self.id for one in broker.requests())
         return True
+
+
+def seal(
+    server: Server[Any], name_of: Callable[[ServerRequestContext[Any, Any]], str], secret: bytes, place: str
+) -> None:
+    """Let a server seal its states with ``secret``, at least 32 bytes: each is good for the client that
+    ``name_of`` names, in this place, for as long as a request waits."""
+    sealed = RequestStateSecurity(keys=[secret], ttl=PENDING_SECONDS, audience=place, bind_principal=name_of)
+    server.middleware.append(RequestStateBoundary(sealed, default_audience=place))

@@ -16,7 +16,8 @@ from starlette.routing import Route
 
 from quoth.agent.serve.app import ServedPart
 from quoth.agent.serve.gate import MAX_BODY, Receive, Scope, Send, key_of
-from quoth.agent.serve.mcp_server import Context, McpClient, McpServer
+from quoth.agent.serve.mcp_calls import Context, McpClient
+from quoth.agent.serve.mcp_server import McpServer
 
 PATH = "/mcp"
 

@@ -15,8 +15,9 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.serve.mcp_server import McpClient as Caller
-from quoth.agent.serve.mcp_server import McpServer, client_named, exposing
+from quoth.agent.serve.mcp_calls import McpClient as Caller
+from quoth.agent.serve.mcp_calls import client_named
+from quoth.agent.serve.mcp_server import McpServer, exposing
 from quoth.agent.serve.mcp_shape import name_at_client
 from quoth.tools.registry.table import CognitiveTool
 

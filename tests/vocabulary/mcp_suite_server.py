@@ -35,8 +35,9 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.serve.app import build_app
 from quoth.agent.serve.gate import App, Receive, Scope, Send
 from quoth.agent.serve.keys import AccessKey, Keys
+from quoth.agent.serve.mcp_calls import Context, McpClient
 from quoth.agent.serve.mcp_http import PATH, client_of, mcp_part
-from quoth.agent.serve.mcp_server import Context, McpClient, McpServer
+from quoth.agent.serve.mcp_server import McpServer
 from quoth.tools.call.context import current_context
 from quoth.tools.errors import ToolError
 from quoth.tools.mcp.results import parts_of
