@@ -9,11 +9,12 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import agent_of, begin_to_serve
 from quoth.agent.cli.mcp_serve import EXPOSE, opening_tools, serving_key
 from quoth.agent.cli.options import DONE, RunOptions, option
+from quoth.agent.settings import ROWS
 from quoth.agent.terminal.output import complain, results_only
 from quoth.tools.errors import UsageError
 from quoth.tools.installing import install_extra
@@ -82,11 +83,13 @@ def serve_until_stopped(
     import uvicorn
 
     from quoth.agent.cli.desk import WorkspaceDesk
+    from quoth.agent.config.agents import faults_of_agents
+    from quoth.agent.config.loading import load_config
     from quoth.agent.serve.app import build_app
     from quoth.agent.serve.keys import make_keys, read_keys
     from quoth.agent.serve.mcp_http import client_of, mcp_part
     from quoth.agent.serve.mcp_server import McpServer
-    from quoth.agent.serve.openai import openai_part
+    from quoth.agent.serve.openai import MODEL, openai_part
     from quoth.agent.view.door import ViewDoor
     from quoth.agent.view.part import view_part
     from quoth.agent.view.places import PLACES
@@ -97,12 +100,15 @@ def serve_until_stopped(
         complain(f"The keys of clients are in {path}: me may ask and decide, chat may ask.")
     keys = read_keys(path)
 
-    def opening_chats(key: AccessKey) -> AsyncAgent:
-        own = replace(options, session=None, user=key.name, no_input=True)
+    def opening_chats(key: AccessKey, model: str) -> AsyncAgent:
+        named = options if model == MODEL else as_agent(options, model)
+        own = replace(named, session=None, user=key.name, no_input=True)
         agent = agent_of(own, channel=f"serve {key.name}")
         agent.deliver = None
         return agent
 
+    for fault in faults_of_agents(load_config(options.folder)):
+        complain(f"An agent cannot be used: {fault}")
     chats = openai_part(opening_chats)
     opening = opening_tools(options, options.expose)
     tools = McpServer(opening, client_of, secret=serving_key(), place=str(options.folder.resolve()))
@@ -127,6 +133,22 @@ def serve_until_stopped(
     begin_to_serve()
     asyncio.run(run())
     return DONE
+
+
+def as_agent(options: ServeOptions, name: str) -> ServeOptions:
+    """The options of the server for an agent of the configuration: what its file gives replaces them. Raises
+    UsageError."""
+    from quoth.agent.config.agents import load_agent
+    from quoth.agent.config.loading import load_config
+
+    own = load_agent(name, load_config(options.folder)).own
+    given: dict[str, Any] = {
+        one: None for one, row in ROWS.items() if row.group == "model" and getattr(own, one, None) is not None
+    }
+    if own.model is not None:
+        given |= {"base_url": None, "api_key": None}
+    limits = {one: min(most, vars(options)[one] or most) for one, most in own.budget.items()}
+    return replace(options, agent=name, **given, **limits)
 
 
 def listening(port: int) -> socket.socket:

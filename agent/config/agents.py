@@ -34,10 +34,11 @@ HEADS = (*OF_MODEL, "budget", "tools", "policy")
 
 @dataclass(frozen=True)
 class NamedAgent:
-    """An agent of the user's configuration: the settings with its own over the others, its rules, and the
-    patterns of its tools, each with its place."""
+    """An agent of the user's configuration: its ``own`` settings, the settings with them over the others, its
+    rules, and the patterns of its tools, each with its place."""
 
     name: str
+    own: Config
     config: Config
     layer: Layer
     patterns: tuple[tuple[str, Place], ...] = ()
@@ -118,7 +119,7 @@ def _read(name: str, text: str, shown: str, config: Config) -> NamedAgent:
         rule = only_tools(tools[0], source, lambda tool: any(fnmatchcase(tool.name, one) for one in names))
         orders = orders._replace(rules=(rule, *orders.rules))
     settings = replace(over(config, own), notes=config.notes)
-    return NamedAgent(name, settings, Layer("agent", shown, orders), tuple(patterns))
+    return NamedAgent(name, own, settings, Layer("agent", shown, orders), tuple(patterns))
 
 
 ELSEWHERE = "Write this into your own policy.hy."

@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from quoth.agent.client import AsyncAgent
+from quoth.agent.config.agents import agent_names
 from quoth.agent.run.models import OwnModel
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.serve.app import ServedPart
@@ -22,31 +23,36 @@ from quoth.agent.serve.talks import Talks, TurnInProgress
 from quoth.tools.errors import BusyError, QuothError, UsageError, did_you_mean
 
 MODEL = "quoth"
-PLAIN = f"{MODEL}:plain"  # answers without tools and begins no session
-MODELS = (MODEL, PLAIN)
+PLAIN = ":plain"  # ends the name of a model that answers without tools and begins no session
 ALIVE_SECONDS = 15.0  # between comments that keep a connection open
 FIRST_SECONDS = 10.0  # for an error to become a status
 
 
-def openai_part(opening: Callable[[AccessKey], AsyncAgent]) -> ServedPart:
-    """The routes of chat completions; ``opening`` opens the agent of a key."""
+def model_names() -> list[str]:
+    """The models: the agent of the server, and each agent of the user's configuration."""
+    names = [MODEL, *(name for name in agent_names() if name != MODEL)]
+    return [model for name in names for model in (name, name + PLAIN)]
+
+
+def openai_part(opening: Callable[[AccessKey, str], AsyncAgent]) -> ServedPart:
+    """The routes of chat completions; ``opening`` opens the agent of a key, by the name of its model."""
     talks, created = Talks(opening), int(time.time())
 
     async def models(request: Request) -> Response:
-        return JSONResponse({"object": "list", "data": [model_data(name, created) for name in MODELS]})
+        return JSONResponse({"object": "list", "data": [model_data(name, created) for name in model_names()]})
 
     async def model(request: Request) -> Response:
         name = request.path_params["model"]
-        return JSONResponse(model_data(name, created)) if name in MODELS else _unknown_model(name)
+        return JSONResponse(model_data(name, created)) if name in model_names() else _unknown_model(name)
 
     async def completions(request: Request) -> Response:
         key = key_of(request.scope)
         try:
             asked = read_request(await request.body())
-            if asked.model not in MODELS:
+            if asked.model not in model_names():
                 return _unknown_model(asked.model)
-            if asked.model == PLAIN:
-                return await _plain(talks.agent(key), asked)
+            if asked.model.endswith(PLAIN):
+                return await _plain(talks.agent(key, asked.model.removesuffix(PLAIN)), asked)
             turn = await talks.begin(key, asked, request.headers.get("x-session", ""))
         except BusyError as error:
             return refuse(409, str(error))
@@ -164,6 +170,7 @@ def _failed(sentence: str) -> Response:
 
 
 def _unknown_model(name: str) -> Response:
-    said = f"Unknown model {name}.{did_you_mean(name, MODELS)} The models are {', '.join(MODELS)}."
+    known = model_names()
+    said = f"Unknown model {name}.{did_you_mean(name, known)} The models are {', '.join(known)}."
     error = {"message": said, "type": "invalid_request_error", "param": "model", "code": "model_not_found"}
     return JSONResponse({"error": error}, 404)

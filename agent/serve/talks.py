@@ -36,6 +36,7 @@ from quoth.tools.errors import BusyError, QuothError, UsageError
 from quoth.tools.text import short
 
 IDLE = 100  # conversations that are kept open
+BUSY = "Session {} answers another message. Send this one again later."
 LINE_CHARS = 200  # of a call in an answer
 _DECISION = re.compile(r"(approve|deny|answer)\s+(\w+)(?:\s+(\S.*))?", re.DOTALL)
 FINISHES = {"max-tokens": "length", "refused": "content_filter"}
@@ -116,19 +117,21 @@ class TurnInProgress:
 
 
 class Talks:
-    """The open conversations. ``opening`` opens the agent of a key."""
+    """The open conversations. ``opening`` opens the agent of a key and a model."""
 
-    def __init__(self, opening: Callable[[AccessKey], AsyncAgent]) -> None:
+    def __init__(self, opening: Callable[[AccessKey, str], AsyncAgent]) -> None:
         self._opening = opening
-        self._agents: dict[str, AsyncAgent] = {}
+        self._agents: dict[tuple[str, str], AsyncAgent] = {}
         self._open: dict[str, Runs] = {}  # by session, the least recently used first
+        self._left: list[Runs] = []  # of sessions that another agent continues, to be closed
         self._turns: dict[str, TurnInProgress] = {}  # in progress, by session
 
-    def agent(self, key: AccessKey) -> AsyncAgent:
-        """The agent of a key, whose parts its conversations share. Raises QuothError."""
-        if key.name not in self._agents:
-            self._agents[key.name] = self._opening(key)
-        return self._agents[key.name]
+    def agent(self, key: AccessKey, model: str) -> AsyncAgent:
+        """The agent of a key and a model, whose parts their conversations share. Raises QuothError."""
+        which = key.name, model
+        if which not in self._agents:
+            self._agents[which] = self._opening(key, model)
+        return self._agents[which]
 
     async def aclose(self) -> None:
         """Stop all turns and close the agents. What waits stays in the store."""
@@ -137,14 +140,14 @@ class Talks:
             turn.stop()
         tasks = [turn.task for turn in turns if turn.task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
-        for runs in self._open.values():
+        for runs in (*self._open.values(), *self._left):
             await _close(runs.host)
         for agent in self._agents.values():
             await agent.aclose()
 
     async def begin(self, key: AccessKey, request: ChatRequest, chosen: str = "") -> TurnInProgress:
         """Begin the answer to a request; ``chosen`` names the session. Raises QuothError."""
-        agent = self.agent(key)
+        agent = self.agent(key, request.model)
         history = TalkIndex(lambda: agent.store)
         before = digest_of(request.model, request.history)
         asked = digest_of(request.model, (*request.history, TalkMessage("user", request.text)))
@@ -170,7 +173,7 @@ class Talks:
                 await _drive(turn, runs, lambda: runs.say(text, turn=name, files=files, output=output))
 
         if turn.session in self._turns:
-            raise BusyError(f"Session {turn.session} answers another message. Send this one again later.")
+            raise BusyError(BUSY.format(turn.session))
         self._turns[turn.session] = turn
         history.save(key.name, asked, turn.session, ended=False)
         turn.task = asyncio.create_task(self._run(turn, work, key, request, history, asked))
@@ -208,6 +211,12 @@ class Talks:
     def _runs(self, key: AccessKey, agent: AsyncAgent, session: str, request: ChatRequest) -> Runs:
         """The runs of a session, with the choices of a request."""
         runs = self._open.pop(session, None)
+        if runs is not None and runs.host.parts is not agent.host.parts:
+            if session in self._turns:
+                self._open[session] = runs
+                raise BusyError(BUSY.format(session))
+            self._left.append(runs)
+            runs = None
         if runs is None:
             agent.broker.use_in(session, agent.table)
             runs = Runs(SessionHost(agent.host.parts, session, key.name, like=agent.host))
@@ -245,7 +254,7 @@ class Talks:
             reply = turn.reply
             told = "" if reply is None else reply.said
             if reply is not None and reply.status == "pending":
-                told = _waiting_text(self._agents[key.name], turn.session, key)
+                told = _waiting_text(self.agent(key, request.model), turn.session, key)
             if turn.error is not None:
                 told = str(turn.error)
             if reply is not None and reply.status == "failed" and not turn.text:
@@ -265,6 +274,8 @@ class Talks:
             turn.pieces.put_nowait(None)
         for session in [one for one in list(self._open)[:-IDLE] if one not in self._turns]:
             await _close(self._open.pop(session).host)
+        while self._left:
+            await _close(self._left.pop().host)
 
     def _deciding(
         self, key: AccessKey, agent: AsyncAgent, session: str, request: Request, text: str
