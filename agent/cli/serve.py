@@ -86,7 +86,7 @@ def serve_until_stopped(
     from quoth.agent.config.agents import faults_of_agents
     from quoth.agent.config.loading import load_config
     from quoth.agent.serve.app import build_app
-    from quoth.agent.serve.keys import make_keys, read_keys
+    from quoth.agent.serve.keys import KeyFile, make_keys
     from quoth.agent.serve.mcp_http import client_of, mcp_part
     from quoth.agent.serve.mcp_server import McpServer
     from quoth.agent.serve.openai import MODEL, openai_part
@@ -98,7 +98,7 @@ def serve_until_stopped(
     path = Path(options.token_file).expanduser() if options.token_file else state_dir() / "serve.keys"
     if make_keys(path):
         complain(f"The keys of clients are in {path}: me may ask and decide, chat may ask.")
-    keys = read_keys(path)
+    keys = KeyFile(path, complain)
 
     def opening_chats(key: AccessKey, model: str) -> AsyncAgent:
         named = options if model == MODEL else as_agent(options, model)

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
 from quoth.agent.serve.gate import RequestGate, refuse
-from quoth.agent.serve.keys import Keys
+from quoth.agent.serve.keys import KeySource
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,11 @@ async def _refused(request: Request, error: Exception) -> JSONResponse:
 
 
 def build_app(
-    parts: Sequence[ServedPart], keys: Keys, *, hosts: Collection[str] = (), origins: Collection[str] = ()
+    parts: Sequence[ServedPart],
+    keys: KeySource,
+    *,
+    hosts: Collection[str] = (),
+    origins: Collection[str] = (),
 ) -> RequestGate:
     """The whole application. ``hosts`` and ``origins`` are allowed beside loopback."""
 

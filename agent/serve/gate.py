@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from quoth.agent.serve.keys import AccessKey, Keys
+from quoth.agent.serve.keys import AccessKey, KeySource
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -42,7 +42,7 @@ class RequestGate:
     no key here: they are public, or have a door of their own."""
 
     app: App
-    keys: Keys
+    keys: KeySource
     hosts: Collection[str] = ()
     origins: Collection[str] = ()
     open_paths: Collection[str] = ()
@@ -51,8 +51,10 @@ class RequestGate:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
-            refusal = self._refusal(scope)
-            await (refusal or self.app)(scope, receive if refusal else _bounded(receive), send)
+            if (refusal := self._refusal(scope)) is not None:
+                await refusal(scope, receive, send)
+                return
+            await self._answer(scope, receive, send)
         else:  # a WebSocket: nothing here speaks it
             await send({"type": "websocket.close", "code": 1008})
 
@@ -79,6 +81,26 @@ class RequestGate:
             return said
         scope[KEY] = key
         return None
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that has passed. A stream ends once its key is removed."""
+        key: AccessKey | None = scope.get(KEY)
+        removed = False
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            nonlocal removed
+            if key is not None and message.get("more_body") and not self.keys.has(key):
+                if not removed:
+                    removed = True
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+                raise OSError("The key was removed.")  # as if the client had left
+            await send(message)
+
+        try:
+            await self.app(scope, _bounded(receive), sending)
+        except Exception:
+            if not removed:
+                raise
 
     def _is_own(self, origin: str) -> bool:
         return origin in self.origins or without_port(urlsplit(origin).netloc) in LOOPBACK

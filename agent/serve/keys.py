@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -49,12 +49,59 @@ class Keys:
         fits = [one for one in self.keys if hmac.compare_digest(one.token.encode(), said)]
         return fits[0] if fits else None
 
+    def has(self, key: AccessKey) -> bool:
+        """Whether a key is here, with the same token and rights."""
+        return key in self.keys
+
     def named(self, name: str) -> AccessKey:
         """The key of this name. Raises UsageError."""
         known = {one.name: one for one in self.keys}
         if name not in known:
             raise UsageError(no_such("key", name, known))
         return known[name]
+
+
+class KeyFile:
+    """The keys of a file as it is now: it is read again after each change, so that a removed key ends without
+    a restart. While it cannot be read, no key is known; ``complain`` hears why once for each change. Raises
+    UsageError for a file that cannot be read at first."""
+
+    def __init__(self, path: Path, complain: Callable[[str], object]) -> None:
+        self._path, self._complain = path, complain
+        self._mark = _mark(path)  # before it is read: a later change is never missed
+        self._known = read_keys(path)
+
+    @property
+    def keys(self) -> tuple[AccessKey, ...]:
+        return self._current().keys
+
+    def find(self, token: str) -> AccessKey | None:
+        return self._current().find(token)
+
+    def has(self, key: AccessKey) -> bool:
+        return self._current().has(key)
+
+    def _current(self) -> Keys:
+        if (mark := _mark(self._path)) != self._mark:
+            self._mark = mark
+            try:
+                self._known = read_keys(self._path)
+            except UsageError as error:
+                self._known = Keys(())
+                self._complain(f"No key is accepted until the file is right. {error}")
+        return self._known
+
+
+KeySource = Keys | KeyFile
+
+
+def _mark(path: Path) -> tuple[int, ...]:
+    """What changes with a file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def make_keys(path: Path) -> bool:

@@ -11,10 +11,10 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from quoth.agent.serve.keys import Keys
+from quoth.agent.serve.keys import KeySource
 from quoth.agent.view.page import Visitor
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import new_file
@@ -58,7 +58,7 @@ class ViewDoor:
 
     state: Path
     server: str
-    keys: Keys
+    keys: KeySource
     clock: Callable[[], float] = time.time
     _visitors: dict[str, tuple[Visitor, float]] = field(default_factory=dict)
 
@@ -94,9 +94,12 @@ class ViewDoor:
         yield from [name for name in names if self._visitors[name][1] < self.clock()]
 
     def visitor(self, value: str) -> Visitor | None:
-        """The visitor with this cookie."""
+        """The visitor with this cookie, with the rights that its key has now."""
         visitor, until = self._visitors.get(_name(value), (None, 0.0))
-        return visitor if self.clock() <= until else None
+        key = visitor and next((one for one in self.keys.keys if one.name == visitor.name), None)
+        if visitor is None or key is None or self.clock() > until:
+            return None
+        return visitor if visitor.decides == key.decides else replace(visitor, decides=key.decides)
 
     def leave(self, value: str) -> None:
         self._visitors.pop(_name(value), None)

@@ -51,7 +51,9 @@ def test_each_agent_is_a_model_with_its_own_tools_and_rules(tmp_path: Path) -> N
         title, none = ask(server, "reader:plain", "Title now.")
         assert title.startswith("(write-file")
         assert none == ""
-        mixed, same = ask(server, "reader", "Again now.", **{"X-Session": other})  # under the rules of the reader
+        mixed, same = ask(
+            server, "reader", "Again now.", **{"X-Session": other}
+        )  # under the rules of the reader
         assert same == other
         assert "says (tools" in mixed
         with pytest.raises(openai.BadRequestError, match=r"bad\.hy:1:12: Expected a text in quotes"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from mcp_client import ERAS, YES, Person, text_of
 from serving import Served, serving, token
 from words import files, quoth
 
-from quoth.agent.serve.gate import MAX_BODY, without_port
-from quoth.agent.serve.keys import make_keys, read_keys
+from quoth.agent.serve.gate import MAX_BODY, RequestGate, without_port
+from quoth.agent.serve.keys import KeyFile, make_keys, read_keys
 from quoth.tools.errors import UsageError
 
 
@@ -155,6 +156,62 @@ def test_keys_that_others_may_read_are_refused(tmp_path: Path) -> None:
     said = quoth("serve", "--token-file", str(path), cwd=tmp_path)
     assert said.code == 2
     assert "chmod 600" in said.err
+
+
+def test_the_keys_are_read_again_after_each_change(tmp_path: Path) -> None:
+    path, said = tmp_path / "keys", list[str]()
+    make_keys(path)
+    keys = KeyFile(path, said.append)
+    me, chat = keys.keys
+    assert keys.find(chat.token) == chat
+    text = path.read_text()
+    path.write_text(text.replace("ask,decide", "ask").replace(chat.token, "n" * 20))
+    assert keys.find(chat.token) is None
+    assert keys.find(me.token) == replace(me, rights=frozenset({"ask"}))
+    assert not keys.has(me)
+    for broken in ("me\n", ""):
+        path.write_text(broken)
+        assert keys.find(me.token) is None
+        assert keys.keys == ()
+    assert len(said) == 2
+    assert "line 1" in said[0]
+    path.unlink()
+    assert keys.keys == ()
+    path.touch(0o600)
+    path.write_text(text)
+    assert keys.has(me)
+
+
+def test_a_removed_key_ends_without_a_restart(tmp_path: Path) -> None:
+    folder = files(tmp_path / "shop", {"r.txt": "Hi."})
+    with serving(folder, "--model", "scripted:r.txt") as server, server.client("other") as http:
+        assert http.get("/v1/models").status_code == 200
+        keys = tmp_path / "keys"
+        keys.write_text("".join(line for line in keys.open() if not line.startswith("other")))
+        assert http.get("/v1/models").status_code == 401
+        with server.client() as mine:
+            assert mine.get("/v1/models").status_code == 200
+
+
+async def test_a_stream_ends_once_its_key_is_removed(tmp_path: Path) -> None:
+    path, sent = tmp_path / "keys", list[dict[str, Any]]()
+    make_keys(path)
+    keys = KeyFile(path, print)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            await send({"type": "http.response.body", "body": b"x", "more_body": True})
+            path.write_text("you " + "t" * 20 + " ask\n")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = {"host": "localhost", "authorization": f"Bearer {keys.keys[0].token}"}
+    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await RequestGate(app, keys)({"type": "http", "path": "/", "headers": pairs}, send, send)
+    assert [one.get("body") for one in sent] == [None, b"x", b""]
+    assert sent[-1]["more_body"] is False
 
 
 def test_a_taken_port_is_a_sentence(server: Served, tmp_path: Path) -> None:
