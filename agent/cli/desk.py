@@ -27,6 +27,7 @@ class WorkspaceDesk:
 
     def __init__(self, options: Options) -> None:
         self.options = options
+        self._path = store_path(options.folder)
         self._lock = threading.Lock()
         self._open = contextlib.ExitStack()
         self._found: tuple[Store | None, Broker | None] = (None, None)
@@ -93,8 +94,8 @@ class WorkspaceDesk:
         return continuing(self.options, store, asked, plan)
 
     def version(self) -> str:
-        path, seen = store_path(self.folder), []
-        for name in (path, Path(f"{path}-wal")):
+        seen = []
+        for name in (self._path, Path(f"{self._path}-wal")):
             with contextlib.suppress(OSError):
                 found = name.stat()
                 seen.append(f"{found.st_mtime_ns} {found.st_size}")

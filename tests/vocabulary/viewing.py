@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from html.parser import HTMLParser
 from pathlib import Path
 
+import uvicorn
 from serving import key_file
 from starlette.testclient import TestClient
 
 from quoth.agent.cli.desk import WorkspaceDesk
 from quoth.agent.cli.main import parser
 from quoth.agent.cli.options import parsed
+from quoth.agent.cli.serve import listening
 from quoth.agent.serve.app import build_app
 from quoth.agent.serve.gate import RequestGate
 from quoth.agent.serve.keys import read_keys
@@ -101,6 +106,7 @@ class Viewed:
     folder: Path
     keys: Path
     clock: Clock = field(default_factory=Clock)
+    stopping: bool = False
 
     @cached_property
     def door(self) -> ViewDoor:
@@ -110,14 +116,28 @@ class Viewed:
     def app(self) -> RequestGate:
         words = ["serve", "--workspace", str(self.folder)]
         desk = WorkspaceDesk(parsed(parser(words), words)[1])
-        return build_app([view_part(self.door, desk, PLACES)], self.door.keys)
+        return build_app([view_part(self.door, desk, PLACES, lambda: self.stopping)], self.door.keys)
 
     def outside(self, **headers: str) -> Browser:
         """A browser that is not let in."""
         return Browser(self.app, "http://127.0.0.1:8420", headers=headers, follow_redirects=False)
 
     def code(self, name: str = "me", server: str = "here") -> str:
-        return make_code(state_dir(), server, name, self.clock)
+        return make_code(self.door.state, server, name, self.clock)
+
+    @contextlib.contextmanager
+    def served(self) -> Iterator[str]:
+        """Within it the pages are served on a port of loopback; the address of them."""
+        config = uvicorn.Config(self.app, log_level="error", lifespan="on")
+        server = uvicorn.Server(config)
+        with contextlib.closing(listening(0)) as sock:
+            thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{sock.getsockname()[1]}/view/"
+            finally:
+                server.should_exit = self.stopping = True
+                thread.join()
 
     def browser(self, name: str = "me") -> Browser:
         """A browser that is let in by a key."""
