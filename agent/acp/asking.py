@@ -42,14 +42,16 @@ class AcpPerson:
     """The person at the client of one session.
 
     ``client`` is the connection to the client, ``name`` its name, ``forms`` whether it shows questions in
-    words. ``session`` and ``root``, the absolute folder of the workspace, are set once the agent is open. A
-    client that does not answer delays only its own call; the request stays open in the store."""
+    words. ``session`` and ``root``, the absolute folder of the workspace, are set once the agent is open, and
+    ``may_have_typed``, which is called where their files may have changed. A client that does not answer
+    delays only its own call; the request stays open in the store."""
 
     session = root = ""
 
     def __init__(self, client: Any, name: str, *, forms: bool) -> None:
         self._client, self._name = client, name
         self._open: set[asyncio.Future[Any]] = set()  # what the client is asked now
+        self.may_have_typed: Callable[[], None] = lambda: None
         self._alone = False  # after an interrupt: nothing is asked until ``listen``
         self._changes: Callable[[CognitiveTool, Call], Changes | None] | None = None
         if forms:
@@ -71,6 +73,7 @@ class AcpPerson:
 
     def listen(self) -> None:
         self._alone = False
+        self.may_have_typed()
 
     async def _asked(self, question: Coroutine[Any, Any, Any]) -> Any:
         """The client's answer; None if the question is withdrawn, the client has gone or its answer is not of
@@ -89,6 +92,7 @@ class AcpPerson:
             return None
         finally:
             self._open.discard(asked)
+            self.may_have_typed()
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Decision | None:
         if self._alone:

@@ -5,6 +5,7 @@ Sources: fs/read_text_file and fs/write_text_file of https://agentclientprotocol
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
@@ -20,13 +21,15 @@ from quoth.tools.visible import visible
 
 READ_SECONDS = 4.0  # less than a person waits for a difference: SECONDS of tools/door/changes.py
 WRITE_SECONDS = 20.0  # a formatter may run as the client saves
+KEPT_SECONDS = 2.0  # of a text: a call that lasts longer asks again
 NOT_FOUND = -32002  # the code of the protocol for a missing file or session
 
 
 class ClientBuffers:
     """The Buffers of the session ``session``, which the client has opened in ``folder``. Its paths begin with
-    that folder as the client spelled it. A client that does not answer about a file is not asked about this
-    file again until it has."""
+    that folder as the client spelled it. A text that was read is used again until ``forget``, which follows
+    each event in which a person may have typed. A client that does not answer about a file is not asked about
+    this file again until it has."""
 
     def __init__(
         self, client: OnLoop, session: str, folder: Path, capabilities: FileSystemCapabilities
@@ -35,10 +38,23 @@ class ClientBuffers:
         self._folder, self._real = folder, folder.resolve()
         self._writes = bool(capabilities.write_text_file)
         self._silent: set[str] = set()  # files about which the client has not answered in time
+        self._texts: dict[Path, tuple[float, str | None]] = {}  # when each was asked for
 
-    def read(self, real: Path) -> str | None:
+    def forget(self) -> None:
+        """Ask the client again for each text."""
+        self._texts = {}
+
+    def read(self, real: Path, *, latest: bool = False) -> str | None:
         if not self._has(real):
             return None
+        texts, now = self._texts, time.monotonic()  # a text that comes after ``forget`` is not kept
+        since, text = texts.get(real, (0.0, None))
+        if latest or real not in texts or now - since > KEPT_SECONDS:
+            text = self._read(real)
+            texts[real] = now, text
+        return text
+
+    def _read(self, real: Path) -> str | None:
         try:
             answer = self._answer("read_text_file", real, READ_SECONDS)
         except RequestError as error:
@@ -55,6 +71,8 @@ class ClientBuffers:
             self._answer("write_text_file", real, WRITE_SECONDS, content=text)
         except RequestError as error:
             raise _refused(error) from None
+        finally:
+            self.forget()
 
     def _has(self, real: Path) -> bool:
         """Whether the client knows a file: it is in its folder, and its name is text."""

@@ -54,6 +54,7 @@ from quoth.agent.acp.loops import OnLoop
 from quoth.agent.acp.session import AcpSession
 from quoth.agent.acp.shape import taken
 from quoth.agent.client import AsyncAgent
+from quoth.agent.events import AgentEvent
 from quoth.agent.reply import ReplyReason
 from quoth.agent.session.index import find_session, fork_session, place_in, summaries
 from quoth.agent.session.render import title
@@ -308,11 +309,18 @@ class AcpServer:
                 agent = self._opening(folder, session, person, f"acp {self._name}", files)
             person.session, person.root = agent.session, str(agent.workspace.root)
             if self._files is not None and self._files.read_text_file:
-                agent.workspace.buffers = ClientBuffers(self._client, agent.session, folder, self._files)
+                buffers = ClientBuffers(self._client, agent.session, folder, self._files)
+                agent.workspace.buffers, person.may_have_typed = buffers, buffers.forget
             with _sentences():
                 talk = AcpSession(agent, self._client, loaded=session is not None)
             self._talks[agent.session] = talk
-        agent.on_event = talk.hear
+
+        def heard(event: AgentEvent) -> None:
+            if event.kind in ("call", "result"):
+                person.may_have_typed()
+            talk.hear(event)
+
+        agent.on_event = heard
         for note in (*agent.policy.notes, *agent.config.notes):
             talk.show(update_agent_message_text(f"{note}\n"))
         talk.show(

@@ -15,7 +15,7 @@ class Editing:
         self.read_only = False
         self.formats: Callable[[str], str] = lambda text: text
 
-    def read(self, real: Path) -> str | None:
+    def read(self, real: Path, *, latest: bool = False) -> str | None:
         self.asked.append(f"read {real.name}")
         if real.name in self.texts:
             return self.texts[real.name]

@@ -16,8 +16,9 @@ MARK = codecs.BOM_UTF8
 class Buffers(Protocol):
     """The files of an editor, by their real paths. The methods block, and raise OSError with the reason."""
 
-    def read(self, real: Path) -> str | None:
-        """The text of a file in the editor; None if the editor has no such file."""
+    def read(self, real: Path, *, latest: bool = False) -> str | None:
+        """The text of a file in the editor; None if the editor has no such file. Only the ``latest`` text is
+        certainly not one that was read earlier in the same call."""
         ...
 
     def writes(self, real: Path) -> bool:

@@ -205,23 +205,25 @@ class Workspace:
         except OSError as error:
             raise ToolError(self._failure(written(path), real, error)) from None
 
-    def _buffer(self, real: Path, disk: bytes | None) -> Buffer | None:
+    def _buffer(self, real: Path, disk: bytes | None, *, latest: bool = False) -> Buffer | None:
         """The file as an editor has it; None where the content of the disk counts (None for no file), as for
         files that are binary or that no tool may write: no editor is asked for them. Raises OSError."""
         if self.buffers is None or self._owner(real) or not is_text(disk or b""):
             return None
-        text = self.buffers.read(real)
+        text = self.buffers.read(real, latest=latest)
         if text is None or (disk is None and not text):
             return None
         return None if is_behind(real, buffer := buffer_of(text, disk), self._both) else buffer
 
-    def _present(self, real: Path, parent: int, *, whole: bool) -> tuple[Held | None, Buffer | None]:
+    def _present(
+        self, real: Path, parent: int, *, whole: bool, latest: bool = True
+    ) -> tuple[Held | None, Buffer | None]:
         """The present content of a file, None if there is none; and the buffer that has it, if it does not
         come from the disk. Raises OSError."""
         there = held(real.name, parent, whole=whole or self.buffers is not None)
         if there is not None and (there.data is None or there.size > MAX_BYTES):
             return there, None
-        buffer = self._buffer(real, None if there is None else there.data)
+        buffer = self._buffer(real, None if there is None else there.data, latest=latest)
         return (there, None) if buffer is None else (held_bytes(buffer.data), buffer)
 
     def saw(self, reader: str, path: str, data: bytes) -> None:
@@ -308,7 +310,8 @@ class Workspace:
                     keeps = KEEPER.get() is not None
                     if known is None and not keeps and self.buffers is None:
                         return True
-                    there, buffer = self._present(real, parent, whole=keeps)
+                    # ``_through`` has just asked the editor.
+                    there, buffer = self._present(real, parent, whole=keeps, latest=not in_editor)
                     if bool(before) if there is None else known not in (None, there.digest):
                         raise ToolError(_changed(name))
                     if buffer is not None and not (buffer.saved or in_editor):

@@ -57,12 +57,14 @@ async def test_an_unsaved_text_is_read_shown_edited_and_put_back(shop: Path) -> 
     path = f"{shop}/a.txt"
     client.buffers[path] = "one\nunsaved\n"
     client.formats = lambda text: text.replace("two", "TWO")
+    client.on_question = lambda: client.files.append(f"asked {path}")
     await talk(shop, client, "Edit it.", "/undo")
     ((_, difference),) = [one.content for one in client.asked]
     assert (difference.old_text, difference.new_text) == ("one\nunsaved\n", "two\nunsaved\n")
     assert results(client)[0] == "one\nunsaved\n"
-    assert {one for one in client.files if one.startswith("write")} == {f"write {path}"}
-    assert {one.split()[1] for one in client.files} == {path}, "all paths are absolute"
+    edit, put_back = ["asked", "read", "read", "write", "read"], ["read", "read", "write", "read"]
+    assert [one.split()[0] for one in client.files] == ["read", "read", *edit, *put_back]
+    assert {*(one.split()[1] for one in client.files)} == {path}, "all paths are absolute"
     assert "Put back: 1 file" in client.words()
     saved = (shop / "a.txt").read_text()
     assert saved == "one\nunsaved\n", "undo wrote the text of the buffer over the formatted edit"
@@ -195,6 +197,23 @@ def test_paths_are_as_the_client_named_its_folder_and_none_is_outside_of_it(tmp_
         assert port.read(tmp_path / "real/\udcff.txt") is None, "the name is not text"
         assert not port.writes(tmp_path / "a.txt")
     assert client.paths == [f"{tmp_path}/seen/a.txt"]
+
+
+def test_a_text_is_used_again_until_a_person_may_have_typed(tmp_path: Path) -> None:
+    file, client = tmp_path / "a.txt", Files(a="one")
+    with loop_in_thread() as loop:
+        port = buffers(client, loop, tmp_path)
+        assert port.read(file) == "one"
+        client.texts["a"] = "two"
+        assert port.read(file) == "one"
+        assert [port.read(file, latest=True), port.read(file)] == ["two", "two"]
+        client.texts["a"] = "three"
+        port.forget()
+        assert port.read(file) == "three"
+        client.late.set_result("")
+        port.write(file, "four")
+        client.texts["a"] = "four"
+        assert port.read(file) == "four", "a formatter may have changed what was written"
 
 
 def test_each_failure_of_a_client_has_its_sentence(tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_a_buffer_comes_back_from_its_content_on_the_disk(text: str, disk: str) 
 def test_an_editor_that_fails_is_named_with_the_file(home: Path) -> None:
     workspace, editor = edited(home)
 
-    def fails(*_: object) -> str:
+    def fails(*_: object, **__: object) -> str:
         raise TimeoutError("the editor did not answer within 4 s")
 
     editor.read = fails  # type: ignore[method-assign]
