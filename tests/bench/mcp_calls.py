@@ -44,9 +44,9 @@ async def cpu_ms(call: Callable[[], Awaitable[Any]], calls: int) -> float:
 
 async def calls(folder: Path, rounds: int, number: int) -> list[tuple[float, float, float]]:
     """CPU milliseconds of a call in each round: ours, of a tool that ships, and the bare SDK's."""
-    program, *args = mcp_server.command()
+    program, *args = mcp_server.command(real=True)
     file = folder / "servers.json"
-    file.write_text(json.dumps(mcp_server.config(name="shop")))
+    file.write_text(json.dumps(mcp_server.config(name="shop", real=True)))
     config = ServerConfig("shop", program, tuple(args), source=str(file))
     connection = ServerSetup(folder).connection(config)
     listed = fields_of((await connection.tools()).tools)

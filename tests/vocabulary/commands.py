@@ -87,7 +87,7 @@ class Forked:
         leads: bool = True,
     ) -> None:
         self.returncode: int | None = None
-        self._end, told = os.pipe()
+        self.end, told = os.pipe()  # it is read when the process has ended
         asked = {"words": words, "cwd": str(cwd), "env": env, "terminal": leads and os.isatty(streams[0])}
         text = json.dumps(asked).encode()
         with ONE:
@@ -101,9 +101,9 @@ class Forked:
         return self._ended(0)
 
     def _ended(self, seconds: float | None) -> int | None:
-        if self.returncode is None and select.select([self._end], [], [], seconds)[0]:
-            self.returncode = int(os.read(self._end, 100))
-            os.close(self._end)
+        if self.returncode is None and select.select([self.end], [], [], seconds)[0]:
+            self.returncode = int(os.read(self.end, 100))
+            os.close(self.end)
         return self.returncode
 
     def wait(self, seconds: float | None = None) -> int:
@@ -123,18 +123,21 @@ class Forked:
 
 @contextlib.contextmanager
 def callable_command(folder: Path) -> Iterator[list[str]]:
-    """The words by which another program starts the command, while the ``with`` block lasts: a fork as well
-    (calling.py)."""
+    """The words by which another program starts the command, or a script, while the ``with`` block lasts: a
+    fork as well (calling.py). It is killed with who asked for it."""
     path = folder / "quoth.socket"
 
     def answer(client: socket.socket) -> None:
         with client:
             size, streams, _, _ = socket.recv_fds(client, SIZE.size, 3)
             asked = json.loads(client.recv(SIZE.unpack(size)[0], socket.MSG_WAITALL))
-            code = Forked(**asked, streams=streams, leads=False).wait(120)
+            process = Forked(**asked, streams=streams, leads=False)
             for stream in streams:
                 os.close(stream)
-            with contextlib.suppress(BrokenPipeError):  # who asked has ended
+            if client in select.select([client, process.end], [], [])[0]:
+                process.kill()
+            code = process.wait()
+            with contextlib.suppress(OSError):  # who asked has ended
                 client.sendall(str(code).encode())
 
     def listen() -> None:
@@ -150,6 +153,15 @@ def callable_command(folder: Path) -> Iterator[list[str]]:
             yield [sys.executable, "-I", "-S", str(Path(__file__).with_name("calling.py")), str(path)]
         finally:
             server.shutdown(socket.SHUT_RDWR)
+
+
+@cache
+def calls() -> list[str]:
+    """The words of callable_command, as long as this process lives."""
+    held = contextlib.ExitStack()
+    atexit.register(held.close)
+    folder = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="quoth-calls-")))
+    return held.enter_context(callable_command(folder))
 
 
 def quoth(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import mcp_types as types
-from commands import command
+from commands import calls
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -83,7 +83,7 @@ async def process(
     folder: Path, *options: str, person: Person | None = None, mode: str = "legacy", name: str = "editor"
 ) -> AsyncIterator[Client]:
     """A client in front of ``quoth mcp serve``, a process in a folder."""
-    first, *rest = command()
+    first, *rest = calls()
     parameters = StdioServerParameters(
         command=first, args=[*rest, "mcp", "serve", *options], env=dict(os.environ), cwd=folder
     )

@@ -60,7 +60,7 @@ class Story:
     def begin(self) -> None:
         (self.folder / "work").mkdir()
         (self.folder / "replies.txt").write_text(REPLIES)
-        servers = mcp_server.config("--effects", str(self.folder / "effects"), name="shop")
+        servers = mcp_server.config("--effects", str(self.folder / "effects"), name="shop", real=True)
         (self.folder / "servers.json").write_text(json.dumps(servers))
         trusted = self.said("mcp", "trust", "shop", "--yes", "--mcp", str(self.folder / "servers.json"))
         assert trusted.code == 0, trusted.err

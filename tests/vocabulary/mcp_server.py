@@ -43,14 +43,19 @@ Context = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult
 
 
-def command(*argv: str) -> list[str]:
-    """The command of this server, for a configuration."""
-    return [sys.executable, str(HERE), *argv]
+def command(*argv: str, real: bool = False) -> list[str]:
+    """The command of this server, for a configuration. Unless it is to be ``real``, it is a fork of a process
+    that has imported the SDK (commands.py), which else takes it a second."""
+    from commands import calls
+
+    return [*([sys.executable] if real else calls()), str(HERE), *argv]
 
 
-def config(*argv: str, name: str = "fixture", env: dict[str, str] | None = None) -> dict[str, Any]:
+def config(
+    *argv: str, name: str = "fixture", env: dict[str, str] | None = None, real: bool = False
+) -> dict[str, Any]:
     """An ``mcpServers`` file that contains this server."""
-    program, *args = command(*argv)
+    program, *args = command(*argv, real=real)
     return {"mcpServers": {name: {"command": program, "args": args, "env": env or {}}}}
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-from commands import command
+from commands import Forked, started
 
 SECONDS = 60
 KEYS = {"me": ("m" * 32, "ask,decide"), "chat": ("c" * 32, "ask"), "other": ("o" * 32, "ask,decide")}
@@ -22,7 +21,7 @@ class Served:
     """A server: its address, and its process."""
 
     url: str
-    process: subprocess.Popen[str]
+    process: Forked
 
     def client(self, name: str | None = "me", **more: str) -> httpx.Client:
         """A client of HTTP with a key; ``more`` are further headers."""
@@ -46,16 +45,13 @@ def key_file(folder: Path) -> Path:
 def serving(folder: Path, *options: str) -> Iterator[Served]:
     """Within it ``quoth serve`` runs in a folder; SIGTERM ends it."""
     keys = key_file(folder.parent if folder.parent.is_dir() else folder)
-    words = [*command(), "serve", "--port", "0", "--token-file", str(keys), *options]
-    with subprocess.Popen(words, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
+    with started("serve", "--port", "0", "--token-file", str(keys), *options, cwd=folder) as running:
+        while not (found := re.search(r"http://127\.0\.0\.1:\d+", running.heard)):
+            line = running.stderr.readline()
+            assert line, running.heard
+            running.heard += line
         try:
-            assert process.stderr is not None
-            said = ""
-            while not (found := re.search(r"http://127\.0\.0\.1:\d+", said)):
-                line = process.stderr.readline()
-                assert line, said
-                said += line
-            yield Served(found[0], process)
+            yield Served(found[0], running.process)
         finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(SECONDS)
+            running.process.send_signal(signal.SIGTERM)
+            running.process.wait(SECONDS)
