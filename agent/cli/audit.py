@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import open_store
 from quoth.agent.cli.options import DONE, Options, argument, option
-from quoth.agent.session.stats import Amounts, Price, Stats
+from quoth.agent.session.stats import Amounts, Stats
 from quoth.agent.session.stats import stats as counted
 from quoth.agent.terminal.output import complain, print_json, print_line
 from quoth.tools.errors import STATUSES, UsageError, did_you_mean, no_such
@@ -20,7 +20,6 @@ from quoth.tools.visible import visible
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from quoth.neuro.backends.base import Usage
     from quoth.tools.storage.database import Store
 
 UNITS = {unit[0]: seconds for unit, seconds in SECONDS.items()}
@@ -202,9 +201,11 @@ class StatsOptions(Options):
 
 def stats(options: StatsOptions) -> int:
     """Print the charts."""
+    from quoth.agent.run.budget import price_of
+
     since = time_since(options.since)
     with open_store(options, lists=True) as store:
-        found = counted(store, since, _price()) if store is not None else Stats()
+        found = counted(store, since, price_of) if store is not None else Stats()
     if options.json:
         print_json(found.to_json())
         return DONE
@@ -220,19 +221,6 @@ def stats(options: StatsOptions) -> int:
     if unpriced := sum(one.unpriced for one in found.days.values()):
         complain(f"{count(unpriced, 'token')} have no known price.")
     return DONE
-
-
-def _price() -> Price:
-    """Return a function from model and usage to US dollars; None for a model without a known price."""
-    from quoth.agent.run.budget import cost_of
-
-    def price(model: str, usage: Usage) -> float | None:
-        try:
-            return 0.0 if model.startswith("scripted:") else cost_of(model, usage)
-        except UsageError:
-            return None
-
-    return price
 
 
 def _days(days: dict[str, Amounts]) -> list[str]:

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from quoth.agent.cli.consent import agent_of_session, continuing, opened, require_no_agent, tools_of_session
 from quoth.agent.cli.options import Options
+from quoth.agent.cli.undo import agent_for_undo, undo_alone
 from quoth.agent.terminal.requests import decide
 from quoth.tools.errors import QuothError
 from quoth.tools.storage.paths import store_path
 
 if TYPE_CHECKING:
+    from quoth.agent.session.undo import Undo
     from quoth.tools.consent.broker import Broker
     from quoth.tools.consent.requests import Decision, Request
     from quoth.tools.consent.shown import Files
@@ -81,6 +83,16 @@ class WorkspaceDesk:
         agent = agent_of_session(self.options, self.store(), asked)
         try:
             yield agent.broker
+        finally:
+            asyncio.run(agent.aclose())
+
+    @contextlib.contextmanager
+    def undoing(self, session: str) -> Iterator[Undo]:
+        require_no_agent()
+        agent = agent_for_undo(self.options, self.store(), session)
+        try:
+            with undo_alone(agent, self.folder, session) as undo:
+                yield undo
         finally:
             asyncio.run(agent.aclose())
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import (
+    agent_of,
     named_or_latest,
     open_store,
     remote_options,
@@ -14,7 +16,7 @@ from quoth.agent.cli.common import (
     with_agent,
     write_new,
 )
-from quoth.agent.cli.options import DONE, FAILED, REMOTE, Options, argument, option, switch
+from quoth.agent.cli.options import DONE, FAILED, REMOTE, Options, OptionsT, argument, option, switch
 from quoth.agent.replay.again import Opening, rebuilt_agent, session_in_file, session_in_store
 from quoth.agent.session.session import Session, alone
 from quoth.agent.session.undo import Undo, UndoPlan, changed_lines, done_text, left_lines, plan_lines
@@ -25,7 +27,7 @@ from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.paths import store_path
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
     from quoth.agent.client import AsyncAgent
     from quoth.agent.replay.replay import Replay
@@ -136,15 +138,29 @@ def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> 
         own = _with_rules(replace(options, session=session), store)
 
         async def go(agent: AsyncAgent) -> int:
-            from quoth.agent.run.runs import undo_of
-
-            with alone(store_path(options.folder), session):
-                return await work(undo_of(agent.host))
+            with undo_alone(agent, options.folder, session) as way:
+                return await work(way)
 
         return with_agent(own, go, store=store)
 
 
-def _with_rules(options: UndoOptions, store: Store) -> UndoOptions:
+@contextmanager
+def undo_alone(agent: AsyncAgent, folder: Path, session: str) -> Iterator[Undo]:
+    """The undo of the agent's session. Within it no other process drives the session."""
+    from quoth.agent.run.runs import undo_of
+
+    with alone(store_path(folder), session):
+        yield undo_of(agent.host)
+
+
+def agent_for_undo(options: Options, store: Store | None, session: str) -> AsyncAgent:
+    """An agent with the rules of a session, which asks nobody."""
+    assert store is not None, "a session was found in it"
+    own = replace(options, session=session, no_input=True, yes=False)
+    return agent_of(_with_rules(own, store))
+
+
+def _with_rules(options: OptionsT, store: Store) -> OptionsT:
     """The options with the policy file of the session, if it was chosen on this machine. The agent refuses a
     missing file, as for ``quoth resume``."""
     session = Session(Transcript(lambda: store), str(options.session), options.asker, Path())

@@ -427,6 +427,14 @@ class Purse(NamedTuple):
         )
 
 
+def price_of(model: str, usage: Usage) -> float | None:
+    """The cost in US dollars; 0 for a scripted model, and None where the price is unknown."""
+    try:
+        return 0.0 if model.startswith("scripted:") else cost_of(model, usage)
+    except UsageError:
+        return None
+
+
 def cost_of(model: str, usage: Usage, configured: Mapping[str, Provider] = NONE) -> float:
     """The cost in US dollars; ``configured`` are providers besides those of the table. Raises UsageError when
     the price is unknown."""

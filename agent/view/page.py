@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from quoth.agent.markup import Child, Html, el
+from quoth.agent.session.undo import Undo
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.consent.shown import Files
@@ -45,6 +47,10 @@ class Desk(Protocol):
 
     def resuming(self, asked: Request) -> str:
         """The command that continues the session of a decided request; empty if nothing waits there."""
+
+    def undoing(self, session: str) -> AbstractContextManager[Undo]:
+        """The undo of a session, as the command has it; within it no other process drives the session.
+        Raises QuothError."""
 
     def version(self) -> str:
         """A text that differs once something was recorded."""

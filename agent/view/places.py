@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quoth.agent.view import waiting
+from quoth.agent.view import flights, memory, policy, sessions, stats, waiting
 from quoth.agent.view.page import Place
 
 PLACES = (
@@ -10,4 +10,9 @@ PLACES = (
     Place("/view/request/{id}", waiting.request),
     Place("/view/request/{id}/sure", waiting.ask_again, posts=True),
     Place("/view/request/{id}/decide", waiting.decide, posts=True),
+    *sessions.PLACES,
+    *flights.PLACES,
+    *memory.PLACES,
+    *policy.PLACES,
+    *stats.PLACES,
 )

@@ -8,11 +8,13 @@ It uses only the table of events and its indexes, so that ten thousand sessions 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import json
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from quoth.tools.history.event import GOING_ON
+from quoth.tools.lisp.printer import print_value
 from quoth.tools.storage.database import Store
 
 MARKED: Final = "events INDEXED BY events_run"  # contains all columns that are read here
@@ -59,6 +61,14 @@ _HAVING: Final = {
     " AND w.act = '' AND w.user = ?1)",
 }
 
+_BEGINS: Final = "o.kind IN ('session', 'stimulus', 'end') AND o.kind = 'session'"  # for the partial index
+_OPENING: Final = (
+    f"SELECT 1 FROM events AS o INDEXED BY events_begin WHERE o.session = e.session AND {_BEGINS}"
+)
+_SOME: Final = 50  # sessions looked at together
+Place = tuple[str, str]  # the time of a session's last event, and its id
+END: Final = ("~", "")  # after every time
+
 
 class SessionRow(NamedTuple):
     """A session, its number of events, and the times of its first and last one."""
@@ -99,6 +109,27 @@ class Outline:
         )
         found = self._store().execute(sql, (-1 if last is None else last,))
         return [SessionRow(*row[:4]) for row in reversed(found)], found[0][4] if found else 0
+
+    def of_users(self, users: Collection[str], *, every: bool, below: Place = END) -> Iterator[Place]:
+        """The sessions that only these users have opened, the latest first; after the one ``below``. They are
+        looked at as they are taken."""
+        named = [f":user {print_value(user)}" for user in users]
+        theirs = " OR ".join(["instr(coalesce(o.shown, o.form), ?)"] * len(named))
+        own = f"EXISTS ({_OPENING}) AND NOT EXISTS ({_OPENING} AND NOT ({theirs}))"
+        which = "" if every else f" AND ({_HAS_RUN} OR {_HAS_FLIGHT} OR {_CALL_WAITS})"
+        sql = (
+            "WITH e(session) AS MATERIALIZED (SELECT value FROM json_each(?))"
+            f" SELECT session FROM e WHERE {own}{which}"
+        )
+        names = self._store().execute(
+            f"{_SESSIONS} SELECT last, session FROM e WHERE (last, session) < (?, ?) ORDER BY {_LATEST}",
+            below,
+        )
+        for start in range(0, len(names), _SOME):
+            some = names[start : start + _SOME]
+            found = self._store().execute(sql, (json.dumps([name for _, name in some]), *named))
+            kept = {name for (name,) in found}
+            yield from ((last, name) for last, name in some if name in kept)
 
     def rows(self, names: Collection[str]) -> list[SessionRow]:
         """The rows of these sessions."""

@@ -10,7 +10,9 @@ next search indexes new passages.
 
 from __future__ import annotations
 
+import math
 import re
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -86,10 +88,12 @@ def split(text: str) -> Iterator[tuple[int, int]]:
         yield start, len(text) - start
 
 
-def catch_up(store: Store) -> None:
-    """Index new passages. A read-only store keeps its index as it is."""
+def catch_up(store: Store, seconds: float = math.inf) -> bool:
+    """Index new passages; no more after so many seconds. Returns whether all are indexed. A read-only store
+    keeps its index as it is."""
     if store.read_only:
-        return
+        return not is_behind(store)
+    end = time.monotonic() + seconds
     while store.execute(NEW_BLOCKS):
         with store.transaction() as run:
             for (block,) in run("SELECT block FROM unindexed_blocks LIMIT ?", (BATCH,)):
@@ -97,6 +101,9 @@ def catch_up(store: Store) -> None:
     for (session,) in store.execute(NEW_EVENTS):
         while _index_session(store, session):
             pass
+        if time.monotonic() > end:
+            return False
+    return True
 
 
 def is_behind(store: Store) -> bool:

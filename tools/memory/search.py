@@ -236,6 +236,14 @@ async def search(
     return await asyncio.to_thread(found, nearest)
 
 
+def said_by(store: Store, user: str, query: str, limit: int) -> list[SearchHit]:
+    """The best hits by words in the conversations of a user, as far as they are indexed. Raises ToolError if
+    the query is invalid."""
+    options = SearchOptions(limit, "conversations")
+    visible = _visible(store, "", user, "all", options)
+    return _hits(store, words_of(query), None, visible, options, "")
+
+
 async def _nearest(
     store: Store,
     words: list[str],

@@ -1,0 +1,130 @@
+"""The pages of the memory: the blocks of each agent, and one block with its earlier texts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import islice, pairwise
+from urllib.parse import quote
+
+from quoth.agent.markup import Child, Html, el, html
+from quoth.agent.session.html import MOST_CHARS, drawn_difference, pairs
+from quoth.agent.session.render import minute
+from quoth.agent.session.undo import difference
+from quoth.agent.view.page import Page, Place, Visit
+from quoth.agent.view.sessions import table
+from quoth.tools.call.service_types import Block, BlockVersion
+from quoth.tools.errors import UsageError
+from quoth.tools.memory.sqlite import SqliteMemory
+from quoth.tools.text import number_of, short
+
+LIST = "/view/memory"
+MOST = 200  # blocks in the list
+VERSIONS = 20  # earlier texts of one block
+AGENTS = "SELECT agent, count(*) FROM blocks GROUP BY agent ORDER BY agent"
+BLOCKS = (
+    "SELECT label, kind, permission, size, version, updated, writer, description FROM blocks WHERE agent = ?"
+    " ORDER BY instr('core working archival', kind), label LIMIT ?"
+)
+
+
+def require_owner(visit: Visit) -> None:
+    """Raise UsageError unless the visitor is who runs the server: what follows is not of one user."""
+    if visit.desk.owner not in visit.users:
+        raise UsageError(f"The key {visit.visitor.name} sees its own sessions and requests only.")
+
+
+def memory(visit: Visit) -> Page:
+    """The blocks of all agents in this workspace."""
+    require_owner(visit)
+    store = visit.desk.store()
+    parts: list[Child] = []
+    for agent, count in store.execute(AGENTS) if store is not None else ():
+        assert store is not None
+        rows = [_row(agent, *row) for row in store.execute(BLOCKS, (agent, MOST))]
+        heads = ("label", "kind", "permission", "characters", "version", "changed", "by", "about")
+        parts += [el("h2", f"Agent {agent}"), table(f"Blocks of {agent}", heads, rows)]
+        if count > MOST:
+            parts.append(
+                el("p", f"{number_of(count - MOST, 'more block')}: ", el("code", "quoth memory list"))
+            )
+    how = el("p", "The memory in this workspace is empty.")
+    return Page("Memory", html(el("h1", "Memory"), parts or how), live=True)
+
+
+def _row(
+    agent: str,
+    label: str,
+    kind: str,
+    permission: str,
+    size: int,
+    version: int,
+    updated: str,
+    writer: str,
+    about: str,
+) -> list[Child]:
+    link = el("a", label, href=f"{LIST}/{quote(agent, safe='')}/{quote(label, safe='')}")
+    when = el("time", minute(updated), datetime=updated)
+    return [link, kind, permission, f"{size:,}", str(version), when, writer, short(about, 200)]
+
+
+def block(visit: Visit) -> Page:
+    """One block: its text, and what each change has changed."""
+    require_owner(visit)
+    store = visit.desk.store()
+    agent, label = visit.params["agent"], visit.params["label"]
+
+    async def read(own: SqliteMemory) -> tuple[Block | None, Sequence[BlockVersion]]:
+        found = await own.get_block(label)
+        return found, await own.history(label) if found is not None else ()
+
+    found, earlier = (
+        asyncio.run(read(SqliteMemory(lambda: store, agent, person=True))) if store else (None, ())
+    )
+    if found is None:
+        raise UsageError(f"The agent {short(agent, 80)} has no block {short(label, 80)}.")
+    told: dict[str, Child] = {
+        "agent": agent,
+        "kind": found.kind,
+        "permission": found.permission,
+        "about": found.description,
+        "characters": f"{len(found.text):,} of {found.limit:,}",
+        "version": f"{found.version}, {minute(found.updated)}, by {found.by}",
+    }
+    body = html(
+        el("h1", label), pairs(told), el("h2", "Its text"), _text(found.text), _history(found, earlier)
+    )
+    return Page(f"Memory: {short(label, 80)}", body, live=True)
+
+
+def _text(text: str) -> Html:
+    if not text:
+        return el("p", "It is empty.", class_="quiet")
+    more = len(text) - MOST_CHARS
+    rest = (
+        el("p", f"… {number_of(more, 'more character')}. All of it: quoth memory show") if more > 0 else None
+    )
+    return html(el("pre", text[:MOST_CHARS]), rest)
+
+
+def _history(found: Block, earlier: Sequence[BlockVersion]) -> Html | None:
+    """The changes, the latest first, each as the difference from the text before it."""
+    if not earlier:
+        return None
+    versions = [BlockVersion(found.version, found.text, found.updated, found.by), *earlier]
+    parts: list[Child] = []
+    for new, old in islice(pairwise(versions), VERSIONS):
+        head = el("summary", f"Version {new.version}, {minute(new.at)}, by {new.by}")
+        change = difference(found.label, old.text.encode(errors="replace"), new.text.encode(errors="replace"))
+        parts.append(el("details", head, drawn_difference(change), id=f"v{new.version}"))
+    if len(earlier) > VERSIONS:
+        parts.append(
+            el("p", f"{number_of(len(earlier) - VERSIONS, 'older version')}: quoth memory show --history")
+        )
+    return el("section", el("h2", "Its changes, the latest first"), parts)
+
+
+PLACES = (
+    Place(LIST, memory, "Memory"),
+    Place(f"{LIST}/{{agent}}/{{label}}", block),
+)
