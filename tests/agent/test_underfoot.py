@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from commands import quoth
 
 HARNESS = Path(__file__).parents[1] / "vocabulary" / "underfoot.py"
 
 
 def found(*words: str) -> list[str]:
     """What the harness finds, with its last line: how many cases there were, and how many of them wrong."""
-    said = subprocess.run([sys.executable, HARNESS, *words], capture_output=True, text=True, timeout=300)
-    assert said.stdout, said.stderr
-    return said.stdout.splitlines()
+    said = quoth(str(HARNESS), *words, cwd=HARNESS.parent, seconds=300)
+    assert said.out, said.err
+    return said.out.splitlines()
 
 
 def test_a_session_that_is_removed_under_a_process_at_work_loses_nothing() -> None:
