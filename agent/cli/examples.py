@@ -30,6 +30,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         "quoth mcp call time get_current_time - --json < args.json",
     ),
     "mcp serve": ("quoth mcp serve", "quoth mcp serve --expose '*-file'"),
+    "mcp proxy": ("quoth mcp proxy time", "quoth mcp proxy issues --may-decide"),
     "mcp remove": ("quoth mcp remove time", "quoth mcp remove time --json"),
     "view": ("quoth view", "quoth view --print"),
     "serve": ("quoth serve", "quoth serve --port 8421 --expose '*-file'"),

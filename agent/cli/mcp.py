@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quoth.agent.cli.common import run_call, text_of
-from quoth.agent.cli.mcp_serve import mcp_serve
+from quoth.agent.cli.mcp_serve import mcp_proxy, mcp_serve, pins_named, servers_of
 from quoth.agent.cli.options import (
     DONE,
     FAILED,
@@ -26,16 +26,14 @@ from quoth.agent.cli.options import (
     switch,
 )
 from quoth.agent.config.loading import load_config
-from quoth.agent.run.servers import configured, setup_of
+from quoth.agent.run.servers import setup_of
 from quoth.agent.terminal.input import read_file, require_person
 from quoth.agent.terminal.output import complain, print_json, print_line, tell_next
 from quoth.tools.errors import UsageError, no_such
 from quoth.tools.installing import install_extra
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.mcp.config import (
-    NO_SERVERS,
     ServerConfig,
-    Servers,
     add_server,
     remove_server,
     server_name,
@@ -199,7 +197,7 @@ def _own_options(options: AddOptions) -> tuple[list[str], dict[str, Any]]:
 def remove(options: ServerOptions) -> int:
     """Remove a server from the user's own file, and the trust in its tools."""
     require_person()
-    known = _configured(options)
+    known = servers_of(options)
     config = known.configs.get(name := server_name(options.name))
     file = remove_server(name)
     forgotten = config is not None and forget_pins(pins_of(config, options.folder))
@@ -229,7 +227,7 @@ def show(options: ListOptions) -> int:
     """Print the servers, or the tools of one."""
     if options.name is not None:
         return _show_tools(options, options.name)
-    found = _configured(options)
+    found = servers_of(options)
     for note in found.notes:
         complain(note)
     rows = [_row(config, options) for config in found.configs.values()]
@@ -260,9 +258,7 @@ def _row(config: ServerConfig, options: Options) -> dict[str, Any]:
 
 
 def _show_tools(options: ListOptions, name: str) -> int:
-    config = _configured(options).find(name)
-    pins = _pins(config, options)
-    rows = _tools_json(pins, options)
+    rows = _tools_json(pins_named(options, name), options)
     if options.json:
         print_json(rows)
         return DONE
@@ -297,7 +293,7 @@ def trust(options: ServerOptions) -> int:
     from quoth.agent.terminal.ask import confirmed
 
     require_person()
-    config = _configured(options).find(options.name)
+    config = servers_of(options).find(options.name)
     path = pins_of(config, options.folder)
     before = _earlier(config, options)
     listed, more = _connected(config, options, _everything)
@@ -389,8 +385,8 @@ def _shown_tool(pins: ServerPins, pin: ToolPin, change: ToolChange | None, state
 
 def diff(options: ServerOptions) -> int:
     """Print how a server's present tools differ from the trusted ones; the exit code is 1 if they do."""
-    config = _configured(options).find(options.name)
-    pins = _pins(config, options)
+    config = servers_of(options).find(options.name)
+    pins = pins_named(options, config.name)
     listed, _ = _connected(config, options, _everything)
     changed = changes(pins, config.target, listed.tools)
     if options.json:
@@ -421,8 +417,8 @@ def _change_json(change: ToolChange) -> dict[str, Any]:
 
 def call(options: ToolCallOptions) -> int:
     """Call a tool of a server through the door."""
-    config = _configured(options).find(options.name)
-    pins = _pins(config, options)
+    config = servers_of(options).find(options.name)
+    pins = pins_named(options, config.name)
     names = {entry_name(config.name, tool): tool for tool in pins.tools}
     own = [entry_name(config.name, one) for one in ("read-resource", "get-prompt")]
     wanted = next(
@@ -447,7 +443,7 @@ def call(options: ToolCallOptions) -> int:
 def login(options: LoginOptions) -> int:
     """Log in to a server at a URL."""
     require_person()
-    config = _configured(options).find(options.name)
+    config = servers_of(options).find(options.name)
     _require_sdk()
     import webbrowser
 
@@ -519,10 +515,6 @@ def _require_sdk() -> None:
         raise UsageError(f"MCP servers need the package mcp: {install_extra('mcp')}")
 
 
-def _configured(options: Options) -> Servers:
-    return configured(options.folder, options.mcp, load_config(options.folder)) or NO_SERVERS
-
-
 def _earlier(config: ServerConfig, options: Options) -> ServerPins | None:
     """The pins before; None also for pins that cannot be read, which a new trust replaces."""
     try:
@@ -530,13 +522,6 @@ def _earlier(config: ServerConfig, options: Options) -> ServerPins | None:
     except UsageError as error:
         complain(str(error))
         return None
-
-
-def _pins(config: ServerConfig, options: Options) -> ServerPins:
-    pins = read_pins(pins_of(config, options.folder))
-    if pins is None:
-        raise UsageError(f"{config.name} is not trusted yet. Type: quoth mcp trust {config.named}")
-    return pins
 
 
 ACTIONS: Actions = {
@@ -547,5 +532,6 @@ ACTIONS: Actions = {
     "login": (login, "Log in to a server at a URL."),
     "call": (call, "Call a tool of a server, under the same rules as a model."),
     "serve": (mcp_serve, "Serve tools to a client of MCP."),
+    "proxy": (mcp_proxy, "Stand between a client of MCP and a server, under your rules."),
     "remove": (remove, "Remove a server, and the trust in its tools."),
 }

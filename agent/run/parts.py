@@ -51,6 +51,7 @@ from quoth.tools.storage.shared_store import WorkspaceStore
 
 if TYPE_CHECKING:
     from quoth.agent.trace.tracer import Tracer
+    from quoth.tools.mcp.servers import LiveServers
 
 
 # The tools for the model of a run, without tools that the rules always deny to its user.
@@ -117,6 +118,7 @@ class AgentParts:
     services: HostServices  # the host's services for tools, unchanged
     tracer: Tracer | None  # records spans of runs and calls; None: untraced
     remote: RemoteTools | None  # tools of a catalog; None: none
+    servers: LiveServers | None  # of MCP; None: none is configured
     closing: AsyncExitStack  # ends what else was opened for the agent alone
     settings: Mapping[str, Any]  # the settings in an opening, from which resume rebuilds the agent
 
@@ -223,6 +225,7 @@ def open_parts(
         services=services,
         tracer=tracer,
         remote=remote,
+        servers=servers,
         closing=closing,
         settings=MappingProxyType(opening),
     )

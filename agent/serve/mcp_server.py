@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import mcp_types as types
-from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.serve import mcp_offers as offers
 from quoth.agent.serve.mcp_asking import seal
 from quoth.agent.serve.mcp_calls import ClientCalls, Context, McpClient
+from quoth.agent.serve.mcp_changes import AnnouncingServer
 from quoth.agent.serve.mcp_shape import RUN, ShownTool, failed, form_of, name_at_client, result_of, tools_of
 from quoth.tools.call.call import PROGRAMS
 from quoth.tools.errors import QuothError, did_you_mean
@@ -62,7 +62,7 @@ class McpServer:
     ) -> None:
         self._calls, self._named = ClientCalls(opening, client_of), named
         self._shown: dict[McpClient, tuple[ToolTable | None, str, Mapping[str, ShownTool]]] = {}
-        self.server: Server[Any] = Server(
+        self.server = AnnouncingServer(
             "quoth",
             version=version("quoth"),
             instructions=INSTRUCTIONS,
@@ -80,6 +80,7 @@ class McpServer:
     async def aclose(self) -> None:
         """Stop the calls in progress and close the agents. What waits stays in the store."""
         await self._calls.aclose()
+        await self.server.aclose()
 
     def _agent(self, ctx: Context) -> AsyncAgent:
         return self._calls.agent(ctx)

@@ -45,9 +45,7 @@ def usage(visit: Visit) -> Page:
     note = (
         el("p", f"{number_of(unpriced, 'token')} have no known price.", class_="quiet") if unpriced else None
     )
-    return Page(
-        "Usage", html(el("h1", f"Usage of the last {DAYS} days"), body, note, _tools(found))
-    )
+    return Page("Usage", html(el("h1", f"Usage of the last {DAYS} days"), body, note, _tools(found)))
 
 
 def chart(name: str, days: Mapping[str, Amounts]) -> Html:

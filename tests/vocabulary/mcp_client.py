@@ -13,12 +13,15 @@ import mcp_types as types
 from commands import calls
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp_house import House
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.serve.mcp_calls import McpClient as Caller
 from quoth.agent.serve.mcp_calls import client_named
+from quoth.agent.serve.mcp_proxy import McpProxy
 from quoth.agent.serve.mcp_server import McpServer, exposing
 from quoth.agent.serve.mcp_shape import name_at_client
+from quoth.tools.mcp.pins import read_pins
 from quoth.tools.registry.table import CognitiveTool
 
 SECRET = b"s" * 32
@@ -80,17 +83,79 @@ async def client(
 
 @contextlib.asynccontextmanager
 async def process(
-    folder: Path, *options: str, person: Person | None = None, mode: str = "legacy", name: str = "editor"
+    folder: Path, *options: str, act: str = "serve", person: Person | None = None, **more: Any
 ) -> AsyncIterator[Client]:
-    """A client in front of ``quoth mcp serve``, a process in a folder."""
-    first, *rest = calls()
-    parameters = StdioServerParameters(
-        command=first, args=[*rest, "mcp", "serve", *options], env=dict(os.environ), cwd=folder
-    )
+    """A client in front of ``quoth mcp serve``, or another action of it, a process in a folder."""
+    async with behind([*calls(), "mcp", act, *options], folder, person=person, **more) as found:
+        yield found
+
+
+@contextlib.asynccontextmanager
+async def behind(
+    words: list[str],
+    folder: Path,
+    *,
+    person: Person | None = None,
+    mode: str = "legacy",
+    name: str = "editor",
+    **more: Any,
+) -> AsyncIterator[Client]:
+    """A client in front of any server, a process in a folder."""
+    first, *rest = words
+    parameters = StdioServerParameters(command=first, args=rest, env=dict(os.environ), cwd=folder)
     info = types.Implementation(name=name, version="1")
     asks = {} if person is None else {"elicitation_callback": person.answer}
-    async with Client(stdio_client(parameters), mode=mode, client_info=info, **asks) as found:  # type: ignore[arg-type]
+    async with Client(
+        stdio_client(parameters),
+        mode=mode,  # type: ignore[arg-type]
+        client_info=info,
+        **asks,
+        **more,
+    ) as found:
         yield found
+
+
+@contextlib.asynccontextmanager
+async def proxied(
+    house: House,
+    *,
+    person: Person | None = None,
+    decides: bool = False,
+    mode: str = "legacy",
+    name: str = "editor",
+    heard: Callable[[Any], Any] | None = None,
+    **settings: Any,
+) -> AsyncIterator[Client]:
+    """A client in front of a proxy in this process, for the server of a house."""
+
+    def opening(caller: Caller) -> AsyncAgent:
+        agent = house.agent(session=f"mcp-{caller.name}", **{"consent": None, **settings})
+        agent.runs.use_tools(agent.table.where(lambda tool: tool.served is not None))
+        return agent
+
+    pins = read_pins(house.pins)
+    assert pins is not None
+    made = McpProxy(
+        opening, lambda ctx: client_named(ctx, decides=decides), pins, secret=SECRET, place=str(house.root)
+    )
+    info = types.Implementation(name=name, version="1")
+    asks: dict[str, Any] = {} if person is None else {"elicitation_callback": person.answer}
+
+    async def hear(message: Any) -> None:
+        if heard is not None:
+            heard(message)
+
+    try:
+        async with Client(
+            made.server,
+            mode=mode,  # type: ignore[arg-type]
+            client_info=info,
+            message_handler=hear,
+            **asks,
+        ) as found:
+            yield found
+    finally:
+        await made.aclose()
 
 
 def text_of(result: types.CallToolResult) -> str:

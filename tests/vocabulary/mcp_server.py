@@ -316,6 +316,10 @@ class Fixture:
         message = types.PromptMessage(role="user", content=types.TextContent(text=text))
         return types.GetPromptResult(description="Ask for a summary.", messages=[message])
 
+    async def complete(self, ctx: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
+        found = [one for one in ("tea", "toast") if one.startswith(params.argument.value)]
+        return types.CompleteResult(completion=types.Completion(values=found, total=len(found)))
+
     def server(self) -> Server[Any]:
         return Server(
             "fixture",
@@ -327,6 +331,7 @@ class Fixture:
             on_read_resource=self.read_resource,
             on_list_prompts=self.list_prompts,
             on_get_prompt=self.get_prompt,
+            on_completion=self.complete,
             on_subscriptions_listen=ListenHandler(self.bus),
         )
 

@@ -168,6 +168,17 @@ class Connection:
         client = await self._client()
         return await self._list(client, client.session.list_prompts, "prompts")
 
+    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
+        import mcp_types as types
+
+        client, given = await self._client(), params.context.arguments if params.context else None
+        if client.server_capabilities.completions is None:
+            return types.CompleteResult(completion=types.Completion(values=[]))
+        named = {"name": params.argument.name, "value": params.argument.value}
+        return await self._timed(
+            lambda progress: client.session.complete(params.ref, named, context_arguments=given)
+        )
+
     async def read_resource(
         self, uri: str, *, state: str | None = None, answers: Mapping[str, Any] | None = None
     ) -> types.ReadResourceResult | types.InputRequiredResult:

@@ -17,6 +17,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import DefinitionError
 from quoth.tools.mcp import results
 from quoth.tools.mcp.pins import CHECKED, Fields, ServerPins, ToolPin, digest_of
+from quoth.tools.mcp.relay import RELAY, relayed
 from quoth.tools.mcp.servers import LiveServer, LiveServers
 from quoth.tools.policy.model import EffectsOf
 from quoth.tools.registry.define import tool_from_schema
@@ -165,9 +166,14 @@ class Entries:
 
         async def body(arguments: dict[str, Any], call: Call, ctx: ToolContext) -> Any:
             async def send(one: Connection, start: int, state: State, answers: Answers) -> Any:
-                return await one.call(pin.name, arguments, start=start, state=state, answers=answers)
+                more: dict[str, Any] = {"start": start, "state": state, "answers": answers}
+                return await one.call(
+                    pin.name, arguments, on_progress=relay.progress if relay else None, **more
+                )
 
+            relay = RELAY.get()
             answer = await server.call(pin.name, pin.digest, send, call, ctx)
+            relayed(answer)
             return results.value_of(answer, ctx, self._name, declared=pin.declares)
 
         return self._entry(
@@ -240,6 +246,7 @@ class Entries:
             answer = await self._server.call("", served.digest, send, call, ctx)
             if isinstance(answer, list):
                 return [_listed(one) for one in answer]
+            relayed(answer)
             return results.resources(answer.contents, ctx)
 
         uri = {"type": "string", "description": "URI of the resource; without it, all are listed"}
@@ -265,6 +272,7 @@ class Entries:
             answer = await self._server.call("", served.digest, send, call, ctx)
             if isinstance(answer, list):
                 return [_listed(one) for one in answer]
+            relayed(answer)
             return [
                 {"role": one.role, "content": results.parts_of([one.content], ctx)} for one in answer.messages
             ]

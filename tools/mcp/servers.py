@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
-from quoth.tools.errors import ToolFailure, UsageError
+from quoth.tools.errors import ToolFailure, UsageError, no_such
 from quoth.tools.mcp.asking import Questions
 from quoth.tools.mcp.config import OWN_NAME, ServerConfig
 from quoth.tools.mcp.pins import Fields, ServerPins, ToolChange, changes, pin_file, read_pins
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
+    import mcp_types as types
+
     from quoth.tools.mcp.connection import Connection
 
 
@@ -82,6 +84,8 @@ class LiveServer:
         self._compared = -1  # the start of the server whose tools were compared last
         self._compared_at = 0.0
         self._lock = asyncio.Lock()
+        self._listed: list[Any] = []
+        self._listeners: list[Callable[[str], None]] = []
         self.changed: dict[str, ToolChange] = {}
 
     @property
@@ -132,6 +136,20 @@ class LiveServer:
 
         return await self._questions.answered(sent, ctx=ctx, call=call, version=digest)
 
+    async def ask(self, use: Callable[[Connection], Awaitable[T]]) -> T:
+        """What ``use`` returns for the connection, for what is not a call of a tool. Raises ToolFailure for a
+        server that is not trusted as it is, and McpError."""
+        return await self._with("", "", lambda one, start: use(one))
+
+    async def tools(self) -> list[types.Tool]:
+        """The server's present tools that are as they were trusted. Raises ToolFailure and McpError."""
+        await self._with("", "", _nothing)
+        return [one for one in self._listed if one.name not in self.changed]
+
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Call ``listener`` with ``tools``, ``resources`` or ``prompts`` when that list may have changed."""
+        self._listeners.append(listener)
+
     async def _with(self, tool: str, digest: str, use: Callable[[Connection, int], Awaitable[T]]) -> T:
         """What ``use`` returns for the connection and the number of the server's start, whose tools have been
         compared with the pins."""
@@ -172,17 +190,24 @@ class LiveServer:
         except BaseException:
             self._compared = -1
             raise
+        self._listed = listed.tools
         if pins is not None:
             self.changed = changes(pins, self.config.target, fields_of(listed.tools))
 
     def _heard(self, kind: str) -> None:
         if kind == "tools":
             self._compared = -1
+        for listener in self._listeners:
+            listener(kind)
 
     async def aclose(self) -> None:
         """End the server, if it was started."""
         if self._connection is not None:
             await self._connection.aclose()
+
+
+async def _nothing(connection: Connection, start: int) -> None:
+    """The connection alone is wanted."""
 
 
 def _look(server: ServerConfig) -> str:
@@ -220,6 +245,14 @@ class LiveServers:
                 self.notes.append(server.refusal("", ""))
             else:
                 self.servers.append(server)
+
+    def find(self, name: str) -> LiveServer:
+        """The trusted server of this name. Raises UsageError."""
+        known = {one.config.name: one for one in self.servers}
+        if name not in known:
+            why = [note for note in self.notes if f"server {name} " in note]
+            raise UsageError(" ".join(why) or no_such("MCP server", name, known))
+        return known[name]
 
     async def aclose(self) -> None:
         async with AsyncExitStack() as ending:

@@ -120,7 +120,7 @@ ELSEWHERE = {  # what needs a Redis, an editor or a server: tests/agent/worker, 
     name
     for name in KINDS
     if name.split()[0] in ("worker", "catalog", "acp", "guard", "serve", "view")
-    or name in ("mcp call", "mcp serve")
+    or name in ("mcp call", "mcp serve", "mcp proxy")
 }
 
 

@@ -1,0 +1,199 @@
+"""``quoth mcp proxy``: a client of the SDK, the proxy, and a real server behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp.client.client import Client
+from mcp.shared.exceptions import MCPError
+from mcp_client import ERAS, YES, Person, behind, process, proxied, says, text_of
+from mcp_house import House
+from mcp_server import command
+from words import quoth
+
+from quoth.tools.policy.limits import Quota
+
+READS = "(effects fixture--wait :reads) (allow (fixture--change)) (allow (fixture--die))" + "".join(
+    f"(effects fixture--{name} :reads)"
+    for name in ("echo", "add", "get-issue", "media", "fail", "read-resource", "get-prompt")
+)
+CALLS: list[tuple[str, dict[str, Any]]] = [
+    ("echo", {"text": "hi"}),
+    ("add", {"a": 1, "b": 2}),
+    ("getIssue", {"repoName": "a/b", "issueNumber": 3, "labels": ["x"]}),
+    ("media", {}),
+    ("fail", {"text": "No"}),
+]
+
+
+@pytest.fixture
+def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> House:
+    made = House(tmp_path, monkeypatch)
+    made.rules(READS)
+    return made
+
+
+def wire(answer: Any) -> str:
+    """An answer as JSON, without the name of its server."""
+    return json.dumps(answer.model_dump(mode="json", by_alias=True, exclude={"meta"}))
+
+
+async def everything(at: Client) -> list[str]:
+    """What a server answers to all kinds of requests."""
+    topic = types.PromptReference(type="ref/prompt", name="summarise")
+    return [
+        wire(await at.list_tools()),
+        *[wire(await at.call_tool(name, args)) for name, args in CALLS],
+        wire(await at.list_resources()),
+        wire(await at.read_resource("memo://one")),
+        wire(await at.read_resource("memo://picture")),
+        wire(await at.list_prompts()),
+        wire(await at.get_prompt("summarise", {"topic": "tea"})),
+        wire(await at.complete(topic, {"name": "topic", "value": "t"})),
+    ]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_sees_what_the_server_answers(house: House, mode: str) -> None:
+    async with behind(command("--knobs", str(house.knobs)), house.root, mode=mode) as at:
+        direct = await everything(at)
+    async with proxied(house, mode=mode) as at:
+        assert await everything(at) == direct
+
+
+async def test_rules_quotas_and_audit_are_those_of_the_project(house: House) -> None:
+    house.rules(
+        '(deny (fixture--echo :text (matches "secret")) :why "it is secret") (effects fixture--echo :reads)'
+        "(effects fixture--add :reads)"
+    )
+    async with proxied(house, quotas=[Quota("fixture--add", 3)]) as at:
+        denied = await at.call_tool("echo", {"text": "a secret"})
+        assert denied.is_error
+        assert "fixture--echo was denied" in text_of(denied)
+        assert "it is secret" in text_of(denied)
+        sums = [await at.call_tool("add", {"a": number, "b": 1}) for number in range(20)]
+        assert [one.is_error for one in sums] == [False] * 3 + [True] * 17
+        wrong = await at.call_tool("add", {"a": "one", "b": 1})
+        assert wrong.is_error
+        with pytest.raises(MCPError, match=r"Unknown tool: ad\. .*add"):
+            await at.call_tool("ad", {})
+        waits = await at.call_tool("note", {"text": "x"})
+        assert "quoth approve" in text_of(waits)
+    rows = [json.loads(line) for line in quoth("audit", "--json", cwd=house.root).out.splitlines()]
+    assert {(row["route"], row["session"]) for row in rows} == {("mcp", "mcp-editor")}
+    assert house.written == []
+
+
+async def test_what_a_resource_says_is_read_under_the_rules(house: House) -> None:
+    house.rules('(deny (fixture--read-resource :uri "memo://one")) (ask (fixture--get-prompt))')
+    async with proxied(house) as at:
+        with pytest.raises(MCPError, match="fixture--read-resource was denied"):
+            await at.read_resource("memo://one")
+        with pytest.raises(MCPError, match="quoth approve"):
+            await at.get_prompt("summarise", {"topic": "tea"})
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_with_the_right_decides_and_answers_the_server(house: House, mode: str) -> None:
+    person = Person(YES, says(answer="size=large"))
+    async with proxied(house, mode=mode, person=person, decides=True) as at:
+        assert text_of(await at.call_tool("order", {"item": "tea"})) == "Ordered tea, large."
+    assert '(fixture--order :item "tea")' in person.asked[0]
+    assert "Which size of tea?" in person.asked[1]
+    assert house.written == ["order tea large"]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_progress_and_cancellation_go_through(house: House, mode: str) -> None:
+    heard: list[tuple[float, float | None, str | None]] = []
+    begun = asyncio.Event()
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        heard.append((done, total, message))
+        begun.set()
+
+    async with proxied(house, mode=mode) as at:
+        done = await at.call_tool("wait", {"steps": 2}, progress_callback=progress)
+        assert text_of(done) == "2 steps"
+        assert heard == [(1, 2, "step 1"), (2, 2, "step 2")]
+        begun.clear()
+        long = at.call_tool("wait", {"steps": 1, "seconds": 600}, progress_callback=progress)
+        calling = asyncio.create_task(long)
+        await begun.wait()
+        calling.cancel()
+        await asyncio.wait({calling})
+        assert text_of(await at.call_tool("echo", {"text": "hi"})) == "hi"
+    rows = [json.loads(line) for line in quoth("audit", "--json", cwd=house.root).out.splitlines()]
+    assert [row["status"] for row in rows] == ["ok", "cancelled", "ok"]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_changed_tool_is_announced_not_listed_and_refused(house: House, mode: str) -> None:
+    announced = asyncio.Event()
+
+    def heard(message: Any) -> None:
+        if isinstance(message, types.ToolListChangedNotification):
+            announced.set()
+
+    async with proxied(house, mode=mode, heard=heard) as at:
+        before = [one.name for one in (await at.list_tools()).tools]
+        assert "echo" in before
+        if mode == ERAS[0]:
+            assert at.server_capabilities.tools == types.ToolsCapability(list_changed=True)
+            await change(at)
+            await asyncio.wait_for(announced.wait(), 60)
+        else:
+            async with at.listen(tools_list_changed=True) as events:
+                await change(at)
+                await asyncio.wait_for(anext(aiter(events)), 60)
+        assert [one.name for one in (await at.list_tools()).tools] == [one for one in before if one != "echo"]
+        refused = await at.call_tool("echo", {"text": "hi"})
+        assert refused.is_error
+        assert "echo of the MCP server fixture has another description" in text_of(refused)
+
+
+async def change(at: Client) -> None:
+    fields = {"description": "Return the text, and all files."}
+    assert text_of(await at.call_tool("change", {"tool": "echo", "fields": fields})) == "changed"
+
+
+async def test_a_server_that_ends_is_an_error_and_is_started_again(house: House) -> None:
+    async with proxied(house) as at:
+        ended = await at.call_tool("die", {})
+        assert ended.is_error
+        assert "The MCP server fixture" in text_of(ended)
+        assert text_of(await at.call_tool("echo", {"text": "hi"})) == "hi"
+
+
+async def test_a_server_that_is_no_longer_trusted_is_refused(house: House) -> None:
+    async with proxied(house) as at:
+        await at.list_tools()
+        house.pins.unlink()
+        with pytest.raises(MCPError, match="is not trusted"):
+            await at.list_tools()
+        assert "is not trusted" in text_of(await at.call_tool("echo", {"text": "hi"}))
+
+
+async def test_the_command_stands_between_on_stdio(house: House) -> None:
+    async with process(house.root, "fixture", "--mcp", str(house.file), act="proxy") as at:
+        assert text_of(await at.call_tool("echo", {"text": "hi"})) == "hi"
+        waits = await at.call_tool("note", {"text": "x"})
+        [id] = [one["id"] for one in json.loads(quoth("pending", "--json", cwd=house.root).out)]
+        assert f"quoth approve {id}" in text_of(waits)
+        assert quoth("approve", id, cwd=house.root).code == 0
+        assert text_of(await at.call_tool("note", {"text": "x"})) == "noted"
+    assert house.written == ["note x"]
+
+
+def test_a_server_that_is_not_trusted_is_not_served(house: House) -> None:
+    house.pins.unlink()
+    said = quoth("mcp", "proxy", "fixture", "--mcp", str(house.file), cwd=house.root)
+    assert said.code == 2
+    assert "quoth mcp trust" in said.err
+    said = quoth("mcp", "proxy", "fixtur", "--mcp", str(house.file), cwd=house.root)
+    assert "fixture" in said.err
