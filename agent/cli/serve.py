@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
+import signal
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import agent_of, begin_to_serve
 from quoth.agent.cli.mcp_serve import EXPOSE, opening_tools, serving_key
-from quoth.agent.cli.options import DONE, RunOptions, option
+from quoth.agent.cli.options import DONE, INTERRUPTED, RunOptions, option
 from quoth.agent.settings import ROWS
 from quoth.agent.terminal.output import complain, results_only
 from quoth.tools.errors import UsageError
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from quoth.agent.view.running import Running
 
 PORT = 8420
-STOP_SECONDS = 10  # for requests in progress when the server ends
 
 
 class ServeOptions(RunOptions):
@@ -80,12 +80,11 @@ def serve_until_stopped(
 ) -> int:
     """Serve; ``ready`` is called once, with where the pages are."""
     need_serve("serve")
-    import uvicorn
-
     from quoth.agent.cli.desk import WorkspaceDesk
     from quoth.agent.config.agents import faults_of_agents
     from quoth.agent.config.loading import load_config
     from quoth.agent.serve.app import build_app
+    from quoth.agent.serve.ending import EndingServer
     from quoth.agent.serve.keys import KeyFile, make_keys
     from quoth.agent.serve.mcp_http import client_of, mcp_part
     from quoth.agent.serve.mcp_server import McpServer
@@ -116,10 +115,7 @@ def serve_until_stopped(
     view = view_part(door, desk, PLACES, stopping=lambda: server.should_exit)
     parts = [chats, mcp_part(tools), view]
     app = build_app(parts, keys, hosts=options.allow_host, origins=options.allow_origin)
-    config = uvicorn.Config(
-        app, log_level="warning", lifespan="on", timeout_graceful_shutdown=STOP_SECONDS, server_header=False
-    )
-    server = uvicorn.Server(config)
+    server = EndingServer(app, parts)
 
     async def run() -> None:
         with contextlib.closing(desk), listening(options.port) as sock, results_only():
@@ -128,11 +124,12 @@ def serve_until_stopped(
             with known_as(options.folder, running):
                 complain(f"quoth serves on http://127.0.0.1:{port}. The keys are in {path}.")
                 ready(running)
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.handle_exit, 0, None)
                 await server.serve(sockets=[sock])
 
     begin_to_serve()
     asyncio.run(run())
-    return DONE
+    return DONE if server.finished else INTERRUPTED
 
 
 def as_agent(options: ServeOptions, name: str) -> ServeOptions:
@@ -147,8 +144,8 @@ def as_agent(options: ServeOptions, name: str) -> ServeOptions:
     }
     if own.model is not None:
         given |= {"base_url": None, "api_key": None}
-    limits = {one: min(most, vars(options)[one] or most) for one, most in own.budget.items()}
-    return replace(options, agent=name, **given, **limits)
+    given |= {one: min(most, vars(options)[one] or most) for one, most in own.budget.items()}
+    return replace(options, agent=name, **given)
 
 
 def listening(port: int) -> socket.socket:

@@ -3,8 +3,9 @@ request passes the gate first."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -19,14 +20,20 @@ from quoth.agent.serve.gate import RequestGate, refuse
 from quoth.agent.serve.keys import KeySource
 
 
+async def ends_at_once(deadline: asyncio.Future[None]) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class ServedPart:
     """A part of the server: its routes, the paths that need no key at the gate (``/view/`` and all below it),
-    and what is open while it serves."""
+    and what is open while it serves. When the server is told to end, ``ending`` finishes what is in progress
+    until the deadline is done, breaks off the rest, and returns whether nothing was broken off."""
 
     routes: Sequence[BaseRoute]
     open_paths: Collection[str] = ()
     serving: Callable[[], AbstractAsyncContextManager[object]] = field(default=contextlib.nullcontext)
+    ending: Callable[[asyncio.Future[None]], Awaitable[bool]] = ends_at_once
 
 
 async def health(request: Request) -> JSONResponse:

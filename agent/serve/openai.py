@@ -77,7 +77,7 @@ def openai_part(opening: Callable[[AccessKey, str], AsyncAgent]) -> ServedPart:
         Route("/v1/models/{model:path}", model),
         Route("/v1/chat/completions", completions, methods=["POST"]),
     ]
-    return ServedPart(routes, serving=serving)
+    return ServedPart(routes, serving=serving, ending=talks.finish)
 
 
 async def _whole(turn: TurnInProgress, answer: Answer, request: Request) -> Response:

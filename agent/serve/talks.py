@@ -36,6 +36,7 @@ from quoth.tools.errors import BusyError, QuothError, UsageError
 from quoth.tools.text import short
 
 IDLE = 100  # conversations that are kept open
+BROKEN_OFF = "The server ended before this answer was complete. To continue, send your message again."
 BUSY = "Session {} answers another message. Send this one again later."
 LINE_CHARS = 200  # of a call in an answer
 _DECISION = re.compile(r"(approve|deny|answer)\s+(\w+)(?:\s+(\S.*))?", re.DOTALL)
@@ -125,6 +126,7 @@ class Talks:
         self._open: dict[str, Runs] = {}  # by session, the least recently used first
         self._left: list[Runs] = []  # of sessions that another agent continues, to be closed
         self._turns: dict[str, TurnInProgress] = {}  # in progress, by session
+        self._ending = False
 
     def agent(self, key: AccessKey, model: str) -> AsyncAgent:
         """The agent of a key and a model, whose parts their conversations share. Raises QuothError."""
@@ -132,6 +134,18 @@ class Talks:
         if which not in self._agents:
             self._agents[which] = self._opening(key, model)
         return self._agents[which]
+
+    async def finish(self, deadline: asyncio.Future[None]) -> bool:
+        """Begin nothing more, and wait for the turns in progress until the deadline is done. Then stop them,
+        and tell their clients; return whether there were none."""
+        self._ending = True
+        while (work := {turn.task for turn in self._turns.values() if turn.task}) and not deadline.done():
+            await asyncio.wait({deadline, *work}, return_when=asyncio.FIRST_COMPLETED)
+        late = [*self._turns.values()]
+        for turn in late:
+            turn.say(BROKEN_OFF)
+            turn.stop()
+        return not late
 
     async def aclose(self) -> None:
         """Stop all turns and close the agents. What waits stays in the store."""
@@ -147,6 +161,8 @@ class Talks:
 
     async def begin(self, key: AccessKey, request: ChatRequest, chosen: str = "") -> TurnInProgress:
         """Begin the answer to a request; ``chosen`` names the session. Raises QuothError."""
+        if self._ending:
+            raise BusyError("The server is about to end. Send this message again later.")
         agent = self.agent(key, request.model)
         history = TalkIndex(lambda: agent.store)
         before = digest_of(request.model, request.history)

@@ -1,0 +1,132 @@
+"""How ``quoth serve`` ends while it answers, and how it keeps a connection open: on a real socket, here."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from serving import key_file, token
+
+from quoth import AsyncAgent
+from quoth.agent.cli.serve import listening
+from quoth.agent.serve import ending, openai
+from quoth.agent.serve.app import build_app
+from quoth.agent.serve.ending import EndingServer
+from quoth.agent.serve.keys import KeyFile
+from quoth.agent.serve.openai import openai_part
+from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.messages import Messages
+from quoth.neuro.backends.select import ScriptedBackend
+
+MINUTE = 60.0
+
+
+class Slow(ScriptedBackend):
+    """A model that answers once it is let."""
+
+    def __init__(self) -> None:
+        super().__init__(["I waited."])
+        self.asked, self.free = asyncio.Event(), asyncio.Event()
+
+    async def complete(self, messages: Messages, **options: Any) -> Completion:
+        self.asked.set()
+        await self.free.wait()
+        return await super().complete(messages, **options)
+
+
+@contextlib.asynccontextmanager
+async def serving(folder: Path, model: Slow) -> AsyncIterator[tuple[EndingServer, httpx.AsyncClient]]:
+    """Within it the server runs; at the end it has ended."""
+    part = openai_part(lambda key, name: AsyncAgent(workspace=folder, user=key.name, model=model))
+    server = EndingServer(build_app([part], KeyFile(key_file(folder), print)), [part])
+    with listening(0) as sock:
+        work = asyncio.create_task(server.serve(sockets=[sock]))
+        address = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        headers = {"Authorization": f"Bearer {token('me')}"}
+        async with httpx.AsyncClient(base_url=address, headers=headers, timeout=MINUTE) as client:
+            try:
+                yield server, client
+            finally:
+                model.free.set()
+                if not server.should_exit:
+                    end(server)
+                await asyncio.wait_for(work, MINUTE)
+
+
+def end(server: EndingServer) -> None:
+    server.handle_exit(signal.SIGTERM, None)
+
+
+async def lines(client: httpx.AsyncClient) -> AsyncIterator[str]:
+    """The lines of a streamed answer."""
+    body = {"model": "quoth", "stream": True, "messages": [{"role": "user", "content": "Wait."}]}
+    async with client.stream("POST", "/v1/chat/completions", json=body) as answer:
+        assert answer.status_code == 200
+        async for line in answer.aiter_lines():
+            yield line
+
+
+async def words(stream: AsyncIterator[str]) -> str:
+    """The words of a streamed answer, which has an end."""
+    found = [line.removeprefix("data: ") async for line in stream if line.startswith("data: ")]
+    assert found[-1] == "[DONE]"
+    chunks = [json.loads(one)["choices"][0] for one in found[:-1]]
+    assert chunks[-1]["finish_reason"] == "stop"
+    return "".join(one["delta"].get("content", "") for one in chunks)
+
+
+async def test_an_answer_in_progress_is_finished_after_a_signal(tmp_path: Path) -> None:
+    model = Slow()
+    async with serving(tmp_path, model) as (server, client):
+        answer = asyncio.create_task(words(lines(client)))
+        await asyncio.wait_for(model.asked.wait(), MINUTE)
+        end(server)
+        model.free.set()
+        assert await answer == "I waited."
+    assert server.finished
+
+
+@pytest.mark.parametrize("again", [True, False])
+async def test_after_the_deadline_or_a_second_signal_a_stream_ends_and_its_turn_goes_on_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    monkeypatch.setattr(ending, "STOP_SECONDS", MINUTE if again else 0.01)
+    model = Slow()
+    async with serving(tmp_path, model) as (server, client):
+        answer = asyncio.create_task(words(lines(client)))
+        await asyncio.wait_for(model.asked.wait(), MINUTE)
+        end(server)
+        if again:
+            end(server)
+        assert (await answer).startswith("The server ended before this answer was complete.")
+    assert not server.finished
+    model = Slow()
+    model.free.set()
+    async with serving(tmp_path, model) as (server, client):
+        assert await words(lines(client)) == "I waited."
+    (seen,) = model.seen
+    assert str(seen).count("Wait.") == 1  # in its session
+
+
+async def test_a_waiting_stream_has_comments_that_keep_it_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert openai.ALIVE_SECONDS == 15
+    monkeypatch.setattr(openai, "ALIVE_SECONDS", 0.01)
+    monkeypatch.setattr(openai, "FIRST_SECONDS", 0.01)
+    model = Slow()
+    async with serving(tmp_path, model) as (_, client):
+        stream = lines(client)
+        async for line in stream:
+            if line.startswith(":"):
+                break
+        assert line == ": keep-alive"
+        model.free.set()
+        assert await words(stream) == "I waited."
