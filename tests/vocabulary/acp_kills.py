@@ -14,7 +14,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import sys
 import tempfile
 from collections import Counter
@@ -24,22 +23,11 @@ from typing import Any
 from acp.core import RequestError
 from acp.schema import AllowedOutcome, RequestPermissionResponse
 from acp_client import Editor, editor
+from kills import DONE, SAID, alive, kill, note_tool, was_written, written_lines, wrong_requests
 from words import files
 
 from quoth.tools.call.ports import asks_fact
-from quoth.tools.consent.rows import StoreRequests
-from quoth.tools.storage.database import Store
-from quoth.tools.storage.paths import store_path
 
-TOOL = """
-(require quoth [def-cognitive-tool])
-(def-cognitive-tool note "Append a line."
-  :parameters [text {:type str}]
-  :effects [:writes]
-  :body (with [file (open "HERE/effects.txt" "a")] (.write file (+ text "\\n"))))
-"""
-SAID = '(note "one")\n---\n(note "two")\n---\nBoth are noted.\n'
-DONE = "Both are noted."
 KILLS = 4  # of one session, at most
 ANSWERS_AFTER = 0.2  # seconds: a kill comes before, during or after the answer
 SECONDS = 600.0  # for one life, on a busy machine
@@ -54,12 +42,12 @@ class Answering(Editor):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.effects = folder / "effects.txt"
+        self.folder = folder
 
     async def request_permission(self, session_id: str, tool_call: Any, options: list[Any], **_: Any) -> Any:
         report(asked=tool_call.title)
         await asyncio.sleep(ANSWERS_AFTER)
-        done = asks_fact(tool_call.title) and written(self.effects, tool_call.title)
+        done = asks_fact(tool_call.title) and was_written(self.folder, tool_call.title)
         return RequestPermissionResponse(
             outcome=AllowedOutcome(outcome="selected", option_id="deny" if done else "once")
         )
@@ -67,11 +55,6 @@ class Answering(Editor):
 
 def report(**said: Any) -> None:
     print(json.dumps(said), flush=True)
-
-
-def written(effects: Path, title: str) -> bool:
-    lines = effects.read_text().split() if effects.exists() else []
-    return any(f'"{line}"' in title for line in lines)
 
 
 async def client(folder: Path, session: str) -> None:
@@ -127,42 +110,13 @@ async def _life(folder: Path, session: str, victim: str, seconds: float) -> tupl
     return session, over, killed
 
 
-def kill(pid: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and waits for its parent does not."""
-    try:
-        return bool(pid) and Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def wrong_requests(folder: Path, lines: list[str]) -> str:
-    """What is wrong with the requests of a session; empty for nothing. Each written line has one that was
-    approved, and at most one is open."""
-    store = Store(store_path(folder))
-    try:
-        rows = StoreRequests(lambda: store, lambda: 0.0).every(waiting=False)
-    finally:
-        store.close()
-    waiting = [row for row in rows if row.state == "pending"]
-    approved = [row.shown for row in rows if row.decision == "once"]
-    yes = {line for line in ("one", "two") if any(f'"{line}"' in shown for shown in approved)}
-    if len(waiting) > 1:
-        return f"{len(waiting)} open requests"
-    return "" if yes.issuperset(lines) else f"{lines} written, {sorted(yes)} approved"
-
-
 async def story(seed: int, kills: int = KILLS, moments: Counter[str] | None = None) -> str:
     """What is wrong after one session with kills; empty for nothing. ``moments`` counts the kills."""
     chance = random.Random(seed)
     folder = Path(tempfile.mkdtemp(prefix="acp-"))
-    effects, session, over = folder / "effects.txt", "", False
+    session, over = "", False
     try:
-        files(folder, {"note.hy": TOOL.replace("HERE", str(folder)), "r.txt": SAID})
+        files(folder, {"note.hy": note_tool(folder), "r.txt": SAID})
         for number in range(kills + 3):
             victim = chance.choice(VICTIMS) if number < kills else ""
             try:
@@ -172,12 +126,12 @@ async def story(seed: int, kills: int = KILLS, moments: Counter[str] | None = No
             session, over, killed = life
             if killed and moments is not None:
                 moments[victim] += 1
-            lines = effects.read_text().split() if effects.exists() else []
+            lines = written_lines(folder)
             if len(set(lines)) < len(lines) or (session and (fault := wrong_requests(folder, lines))):
                 return f"seed {seed}, after life {number}: {lines}, {fault}"
             if over:
                 break
-        lines = effects.read_text().split()
+        lines = written_lines(folder)
         return "" if over and lines == ["one", "two"] else f"seed {seed}: {lines}, over: {over}"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
