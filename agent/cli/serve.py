@@ -24,7 +24,7 @@ from quoth.tools.storage.paths import state_dir
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
     from quoth.agent.serve.keys import AccessKey
-    from quoth.agent.view.running import Running
+    from quoth.agent.view.running import ViewServer
 
 PORT = 8420
 
@@ -76,7 +76,7 @@ def need_serve(command: str) -> None:
 
 
 def serve_until_stopped(
-    options: ServeOptions, ready: Callable[[Running], None] = lambda running: None
+    options: ServeOptions, ready: Callable[[ViewServer], None] = lambda running: None
 ) -> int:
     """Serve; ``ready`` is called once, with where the pages are."""
     need_serve("serve")
@@ -92,7 +92,7 @@ def serve_until_stopped(
     from quoth.agent.view.door import ViewDoor
     from quoth.agent.view.part import view_part
     from quoth.agent.view.places import PLACES
-    from quoth.agent.view.running import Running, known_as
+    from quoth.agent.view.running import ViewServer, known_as
 
     path = Path(options.token_file).expanduser() if options.token_file else state_dir() / "serve.keys"
     if make_keys(path):
@@ -120,7 +120,7 @@ def serve_until_stopped(
     async def run() -> None:
         with contextlib.closing(desk), listening(options.port) as sock, results_only():
             port = sock.getsockname()[1]
-            running = Running(port, door.server, str(path.resolve()))
+            running = ViewServer(port, door.server, str(path.resolve()))
             with known_as(options.folder, running):
                 complain(f"quoth serves on http://127.0.0.1:{port}. The keys are in {path}.")
                 ready(running)

@@ -14,7 +14,7 @@ from quoth.agent.terminal.output import complain, print_line
 from quoth.tools.storage.paths import state_dir
 
 if TYPE_CHECKING:
-    from quoth.agent.view.running import Running
+    from quoth.agent.view.running import ViewServer
 
 
 class ViewOptions(ServeOptions):
@@ -28,12 +28,11 @@ def view(options: ViewOptions) -> int:
     """Let a browser in: an address with a code that works once, within a minute."""
     require_person()
     require_no_agent()
-    need_serve("view")
     from quoth.agent.serve.keys import read_keys
     from quoth.agent.view.door import make_code
     from quoth.agent.view.running import found
 
-    def show(running: Running) -> None:
+    def show(running: ViewServer) -> None:
         read_keys(Path(running.keys)).named(options.name)
         address = running.url(make_code(state_dir(), running.server, options.name))
         if options.prints:
@@ -44,6 +43,7 @@ def view(options: ViewOptions) -> int:
             _open(address)
 
     if (running := found(options.folder)) is None:
+        need_serve("view")
         return serve_until_stopped(options, show)
     show(running)
     return DONE

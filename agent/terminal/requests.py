@@ -190,7 +190,7 @@ def page(
 
 
 def facts(request: Request, now: float, plan: str = "") -> dict[str, str]:
-    """What is known about a request beside its form and changes, by name; empty texts are not shown."""
+    """The facts of a request beside its form and changes, by name; empty texts are not shown."""
     touched = ", ".join(map(file_name, request.touches))
     return {
         "runs": _command_line(request),

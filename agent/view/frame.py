@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quoth.agent.markup import Html, el, html
-from quoth.agent.view.page import Page, Place, Visit
+from quoth.agent.view.page import ViewPage, ViewPlace, Visit
 
 HOME = "/view/"
 HEADERS = {
@@ -31,7 +31,7 @@ HEADERS = {
 }
 
 
-def document(page: Page, places: Sequence[Place], visit: Visit | None) -> str:
+def document(page: ViewPage, places: Sequence[ViewPlace], visit: Visit | None) -> str:
     """A whole page; without a visit, for a person who is not let in."""
     head = el(
         "head",
@@ -50,7 +50,7 @@ def document(page: Page, places: Sequence[Place], visit: Visit | None) -> str:
     return "<!DOCTYPE html>\n" + html(el("html", head, body, lang="en")) + "\n"
 
 
-def _header(places: Sequence[Place], visit: Visit | None) -> Html:
+def _header(places: Sequence[ViewPlace], visit: Visit | None) -> Html:
     if visit is None:
         return el("header", el("strong", "quoth"))
     links = [

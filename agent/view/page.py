@@ -94,7 +94,7 @@ class Visit:
 
 
 @dataclass(frozen=True)
-class Page:
+class ViewPage:
     """A page. With ``live``, it is fetched again once something was recorded. ``status`` is that of HTTP."""
 
     title: str
@@ -104,17 +104,17 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class Redirection:
     """Go to this path instead."""
 
     path: str
 
 
-Made: TypeAlias = "Page | Elsewhere"
+Made: TypeAlias = "ViewPage | Redirection"
 
 
 @dataclass(frozen=True)
-class Place:
+class ViewPlace:
     """A path, as Starlette writes it, and what makes its page; QuothError becomes a page with its sentence.
     ``name`` is its word in the navigation. One that ``posts`` takes a form, whose token was checked, from a
     visitor who may decide."""
@@ -127,10 +127,13 @@ class Place:
 
 def confirmation(
     visit: Visit, title: str, shown: Child, to: str, word: str, back: str, /, **fields: str
-) -> Page:
+) -> ViewPage:
     """The page that asks once more before ``fields`` are sent to ``to``; ``shown`` is exactly what will be
     done, and ``word`` the button's."""
     buttons = el(
         "p", el("button", word, type="submit", class_="main"), " ", el("a", "Back, change nothing", href=back)
     )
-    return Page(title, el("section", el("h1", title), shown, visit.post(to, buttons, **fields)))
+    return ViewPage(title, el("section", el("h1", title), shown, visit.post(to, buttons, **fields)))
+
+
+Page, Elsewhere, Place = ViewPage, Redirection, ViewPlace

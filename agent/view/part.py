@@ -17,7 +17,7 @@ from quoth.agent.serve.app import ServedPart
 from quoth.agent.terminal.output import complain
 from quoth.agent.view.door import COOKIE_SECONDS, ViewDoor, is_own
 from quoth.agent.view.frame import HEADERS, HOME, document
-from quoth.agent.view.page import CSRF, Desk, Elsewhere, Made, Page, Place, Visit, Visitor
+from quoth.agent.view.page import CSRF, Desk, Made, Redirection, ViewPage, ViewPlace, Visit, Visitor
 from quoth.tools.errors import QuothError
 
 FILES = {
@@ -32,7 +32,7 @@ MOST_FIELDS = 50
 
 
 def view_part(
-    door: ViewDoor, desk: Desk, places: Sequence[Place], stopping: Callable[[], bool] = lambda: False
+    door: ViewDoor, desk: Desk, places: Sequence[ViewPlace], stopping: Callable[[], bool] = lambda: False
 ) -> ServedPart:
     """The routes of ``places``. Streams end once the server is ``stopping``."""
     view = _View(door, desk, places, stopping)
@@ -52,7 +52,7 @@ def view_part(
 
 class _View:
     def __init__(
-        self, door: ViewDoor, desk: Desk, places: Sequence[Place], stopping: Callable[[], bool]
+        self, door: ViewDoor, desk: Desk, places: Sequence[ViewPlace], stopping: Callable[[], bool]
     ) -> None:
         self._door, self._desk, self._places, self._stopping = door, desk, places, stopping
 
@@ -60,7 +60,7 @@ class _View:
         return RedirectResponse(HOME, 303, HEADERS)
 
     async def enter(self, request: Request) -> Response:
-        """Take a code, and go on without it in the address."""
+        """Take a code, and continue without it in the address."""
         if request.method != "GET":  # a program that only looks at a link must not use it up
             return Response(status_code=405, headers=HEADERS)
         if (value := self._door.enter(request.query_params.get("code", ""))) is None:
@@ -80,7 +80,7 @@ class _View:
 
     async def leave(self, request: Request) -> Response:
         if (visitor := self._visitor(request)) is not None:
-            if isinstance(form := await _sent(request, visitor), Page):
+            if isinstance(form := await _sent(request, visitor), ViewPage):
                 return self._drawn(form, self._visit(request, visitor))
             self._door.leave(request.cookies[self._door.cookie])
         answer = self._outside("You are signed out.", 200)
@@ -106,12 +106,12 @@ class _View:
 
         return StreamingResponse(lines(), headers=HEADERS, media_type="text/event-stream")
 
-    def serve(self, place: Place) -> Callable[[Request], object]:
+    def serve(self, place: ViewPlace) -> Callable[[Request], object]:
         async def served(request: Request) -> Response:
             if (visitor := self._visitor(request)) is None:
                 return self._outside("You are not signed in.")
             form = await _sent(request, visitor) if place.posts else {}
-            if isinstance(form, Page):
+            if isinstance(form, ViewPage):
                 return self._drawn(form, self._visit(request, visitor))
             visit = self._visit(request, visitor, form)
             if place.posts and not visitor.decides:
@@ -134,20 +134,20 @@ class _View:
         return Visit(visitor, self._desk, request.url.path, dict(request.path_params), query, form or {})
 
     def _drawn(self, made: Made, visit: Visit) -> Response:
-        if isinstance(made, Elsewhere):
+        if isinstance(made, Redirection):
             return RedirectResponse(made.path, 303, HEADERS)
         return HTMLResponse(document(made, self._places, visit), made.status, HEADERS)
 
     def _outside(self, sentence: str, status: int = 401) -> Response:
         how = el("p", "To sign in, type in a terminal: ", el("code", "quoth view"))
         other = el("p", "For another device: ", el("code", "quoth view --print"))
-        page = Page(
+        page = ViewPage(
             "Sign in", el("section", el("h1", "Sign in"), el("p", sentence), how, other), status=status
         )
         return HTMLResponse(document(page, (), None), status, HEADERS)
 
 
-def _made(place: Place, visit: Visit) -> Made:
+def _made(place: ViewPlace, visit: Visit) -> Made:
     try:
         return place.make(visit)
     except QuothError as error:
@@ -157,9 +157,9 @@ def _made(place: Place, visit: Visit) -> Made:
         return _trouble(f"This page could not be made ({type(error).__name__}).", 500)
 
 
-def _trouble(sentence: str, status: int) -> Page:
+def _trouble(sentence: str, status: int) -> ViewPage:
     back = el("p", el("a", "What waits", href=HOME))
-    return Page(
+    return ViewPage(
         "Not done",
         el(
             "section",
@@ -171,7 +171,7 @@ def _trouble(sentence: str, status: int) -> Page:
     )
 
 
-async def _sent(request: Request, visitor: Visitor) -> dict[str, str] | Page:
+async def _sent(request: Request, visitor: Visitor) -> dict[str, str] | ViewPage:
     """The fields of a form that a page of this visitor has sent, or the page that refuses it."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc.lower() != request.headers["host"].lower():

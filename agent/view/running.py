@@ -17,7 +17,7 @@ from quoth.tools.storage.paths import private_folder, state_dir
 
 
 @dataclass(frozen=True)
-class Running:
+class ViewServer:
     """A server that runs: its port, its id, and the file of its keys."""
 
     port: int
@@ -29,7 +29,7 @@ class Running:
 
 
 @contextlib.contextmanager
-def known_as(folder: Path, running: Running) -> Iterator[bool]:
+def known_as(folder: Path, running: ViewServer) -> Iterator[bool]:
     """Within it the server of a workspace can be found. False if another one is. Raises UsageError."""
     with contextlib.ExitStack() as stack:
         try:
@@ -50,13 +50,13 @@ def known_as(folder: Path, running: Running) -> Iterator[bool]:
                 path.unlink()
 
 
-def found(folder: Path) -> Running | None:
+def found(folder: Path) -> ViewServer | None:
     """The server of a workspace that runs now."""
     if not is_held(_name(folder)):
         return None
     try:
         data = json.loads(_path(folder).read_bytes())
-        return Running(int(data["port"]), str(data["server"]), str(data["keys"]))
+        return ViewServer(int(data["port"]), str(data["server"]), str(data["keys"]))
     except (OSError, ValueError, KeyError, TypeError):  # it has just begun or ended
         return None
 

@@ -1,6 +1,6 @@
 """The pages of what waits: the list, one request in full, the page that asks once more, and the decision.
 
-A form carries the digest of what was shown with it. If that differs from what would be shown now, it is shown
+A form carries the digest of the shown request. If the request would be shown otherwise now, it is shown
 again, and nothing is decided; otherwise the decision is bound to exactly these contents of files.
 """
 
@@ -27,7 +27,7 @@ from quoth.agent.terminal.question import (
 )
 from quoth.agent.terminal.requests import SHOWN_CHARS, facts, question_of, when
 from quoth.agent.view.frame import HOME
-from quoth.agent.view.page import Elsewhere, Made, Page, Visit, confirmation
+from quoth.agent.view.page import Made, Redirection, ViewPage, Visit, confirmation
 from quoth.tools.call.ports import asks_fact
 from quoth.tools.consent.decisions import ChangeDiffersError, Proposal
 from quoth.tools.consent.requests import Decision, Kind, Request
@@ -57,7 +57,7 @@ class Shown:
     files: Files | None
 
 
-def listing(visit: Visit) -> Page:
+def listing(visit: Visit) -> ViewPage:
     """What waits for a person, the oldest first."""
     broker = visit.desk.broker()
     found = [one for one in broker.requests() if one.user in visit.users] if broker else []
@@ -66,7 +66,7 @@ def listing(visit: Visit) -> Page:
         title = "Nothing waits"
     cards = [el("li", _card(one), class_="card") for one in found]
     body = el("section", el("h1", title), el("ol", cards, class_="plain") if cards else _nothing())
-    return Page(title, body, live=True)
+    return ViewPage(title, body, live=True)
 
 
 def _nothing() -> Html:
@@ -85,12 +85,12 @@ def _card(asked: Request) -> Html:
     return html(el("h2", el("a", f"Request {asked.id}", href=to)), what, el("p", where, class_="quiet"))
 
 
-def request(visit: Visit) -> Page:
+def request(visit: Visit) -> ViewPage:
     """One request in full, and the forms to decide it."""
     return _page(visit, _shown(visit))
 
 
-def _page(visit: Visit, shown: Shown, notice: str = "", status: int = 200) -> Page:
+def _page(visit: Visit, shown: Shown, notice: str = "", status: int = 200) -> ViewPage:
     asked = shown.asked
     title = f"Request {asked.id}"
     parts: list[Child] = [
@@ -103,7 +103,7 @@ def _page(visit: Visit, shown: Shown, notice: str = "", status: int = 200) -> Pa
     elif command := visit.desk.resuming(asked):
         parts += [el("p", "To continue: ", el("code", command))]
     parts += [el("p", el("a", "What else waits", href=HOME))]
-    return Page(title, el("section", parts), live=True, status=status)
+    return ViewPage(title, el("section", parts), live=True, status=status)
 
 
 def _find(visit: Visit) -> Request:
@@ -118,9 +118,7 @@ def _find(visit: Visit) -> Request:
 def _shown(visit: Visit) -> Shown:
     asked = _find(visit)
     broker, trouble = visit.desk.looking(asked)
-    proposal = broker.proposal(
-        asked.id, shown=False
-    )  # what a form carries is compared, not what was shown last
+    proposal = broker.proposal(asked.id, shown=False)  # the digest of the form is compared, not the last look
     plan = broker.plan_of(asked.id)
     changed = differences(proposal.changes, proposal.hide) if proposal else []
     trouble = trouble or (proposal.changes.trouble if proposal else "")
@@ -278,7 +276,7 @@ def _decision(form: Mapping[str, str], by: str) -> Decision:
     return Decision(kind, by=by, seconds=seconds, rule=rule, why=why, answer=answer)
 
 
-def _stale(visit: Visit, shown: Shown) -> Page | None:
+def _stale(visit: Visit, shown: Shown) -> ViewPage | None:
     """The request as it is now, if it is not what the visitor was shown."""
     if visit.form.get("shown") == shown.digest:
         return None
@@ -291,7 +289,7 @@ def _stale(visit: Visit, shown: Shown) -> Page | None:
 
 
 def decide(visit: Visit) -> Made:
-    """Record what was confirmed."""
+    """Record the confirmed decision."""
     shown = _shown(visit)
     if (stale := _stale(visit, shown)) is not None:
         return stale
@@ -299,4 +297,4 @@ def decide(visit: Visit) -> Made:
         visit.desk.decide(shown.asked, _decision(visit.form, visit.visitor.name), shown.files)
     except ChangeDiffersError:
         return _page(visit, _shown(visit), f"{CHANGED} nothing was decided.", 409)
-    return Elsewhere(f"/view/request/{shown.asked.id}")
+    return Redirection(f"/view/request/{shown.asked.id}")

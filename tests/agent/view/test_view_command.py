@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from pathlib import Path
 
 import httpx
-from commands import command
+from commands import started
 from serving import SECONDS, key_file
 from words import files, quoth
 
@@ -22,28 +21,23 @@ def seen(url: str) -> str:
 
 def test_a_server_is_started_found_and_stopped(tmp_path: Path) -> None:
     shop = files(tmp_path / "shop", {"a.txt": "one\n"})
-    words = [*command(), "view", "--print", "--port", "0", "--token-file", str(key_file(tmp_path))]
-    with subprocess.Popen(words, cwd=shop, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            url = process.stdout.readline().strip()
-            assert "me may decide" in seen(url)
-            assert "used before" in seen(url)
-            other = quoth("view", "--print", "--as", "chat", cwd=shop)
-            assert other.out.startswith(url.partition("/view/in?code=")[0])
-            assert "chat may look" in seen(other.out.strip())
-            wrong = quoth("view", "--print", "--as", "chta", cwd=shop)
-            assert (wrong.code, wrong.out) == (2, "")
-            assert "Did you mean chat?" in wrong.err
-            inside = quoth("view", "--print", cwd=shop, env={"CLAUDECODE": "1"})
-            assert (inside.code, inside.out) == (2, "")
-            with httpx.Client(timeout=SECONDS) as http:
-                http.get(quoth("view", "--print", cwd=shop).out.strip())
-                with http.stream("GET", url.replace("in?", "events?")) as stream:
-                    process.send_signal(signal.SIGTERM)
-                    assert "".join(stream.iter_text()).startswith("retry:")  # it ends with the server
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(SECONDS)
-    assert process.returncode in (0, -signal.SIGTERM)
+    keys = str(key_file(tmp_path))
+    with started("view", "--print", "--port", "0", "--token-file", keys, cwd=shop) as running:
+        url = running.stdout.readline().strip()
+        assert "me may decide" in seen(url)
+        assert "used before" in seen(url)
+        other = quoth("view", "--print", "--as", "chat", cwd=shop)
+        assert other.out.startswith(url.partition("/view/in?code=")[0])
+        assert "chat may look" in seen(other.out.strip())
+        wrong = quoth("view", "--print", "--as", "chta", cwd=shop)
+        assert (wrong.code, wrong.out) == (2, "")
+        assert "Did you mean chat?" in wrong.err
+        inside = quoth("view", "--print", cwd=shop, env={"CLAUDECODE": "1"})
+        assert (inside.code, inside.out) == (2, "")
+        with httpx.Client(timeout=SECONDS) as http:
+            http.get(quoth("view", "--print", cwd=shop).out.strip())
+            with http.stream("GET", url.replace("in?", "events?")) as stream:
+                running.process.send_signal(signal.SIGTERM)
+                assert "".join(stream.iter_text()).startswith("retry:")  # it ends with the server
+            running.ended()
     assert found(shop) is None
