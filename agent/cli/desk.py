@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from quoth.agent.cli.options import Options
 from quoth.agent.cli.undo import agent_for_undo, undo_alone
 from quoth.agent.terminal.requests import decide
 from quoth.tools.errors import QuothError
+from quoth.tools.policy.files import layers_to_check
 from quoth.tools.storage.paths import store_path
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from quoth.tools.consent.broker import Broker
     from quoth.tools.consent.requests import Decision, Request
     from quoth.tools.consent.shown import Files
+    from quoth.tools.policy.policy import Layer
     from quoth.tools.storage.database import Store
 
 
@@ -41,6 +43,13 @@ class WorkspaceDesk:
     @property
     def owner(self) -> str:
         return self.options.asker
+
+    @property
+    def memory_url(self) -> str | None:
+        return self.options.memory_url
+
+    def layers(self) -> tuple[Sequence[Layer], Sequence[str]]:
+        return layers_to_check(self.folder.resolve(), self.options.policy)
 
     def _opened(self) -> tuple[Store | None, Broker | None]:
         with self._lock:

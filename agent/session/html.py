@@ -160,6 +160,8 @@ class _Drawing:
         brief = title(form, TITLE_CHARS) if form else f"A call of {_size(large[event.seq])}"
         took = self._bar(row["duration_ms"]) if "duration_ms" in row else None
         said = [f"{name}: {row[name]}" for name in VERDICTS if row.get(name)]
+        if row.get("rule") and row["rule"] in row["policy"]:  # it is quoted there
+            said.remove(f"rule: {row['rule']}")
         head = el("summary", _marks(event), el("code", brief), " ", _status(status), took)
         return el(
             "details",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import islice, pairwise
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from quoth.agent.markup import Child, Html, el, html
 from quoth.agent.session.html import MOST_CHARS, drawn_difference, pairs
@@ -37,6 +37,7 @@ def require_owner(visit: Visit) -> None:
 def memory(visit: Visit) -> Page:
     """The blocks of all agents in this workspace."""
     require_owner(visit)
+    _require_here(visit)
     store = visit.desk.store()
     parts: list[Child] = []
     for agent, count in store.execute(AGENTS) if store is not None else ():
@@ -52,6 +53,12 @@ def memory(visit: Visit) -> Page:
     return Page("Memory", html(el("h1", "Memory"), parts or how), live=True)
 
 
+def _require_here(visit: Visit) -> None:
+    """Raise UsageError if the memory is in a database, which these pages do not read."""
+    if visit.desk.memory_url:
+        raise UsageError("The memory is in a database of its own. To see it: quoth memory list --memory URL")
+
+
 def _row(
     agent: str,
     label: str,
@@ -63,7 +70,7 @@ def _row(
     writer: str,
     about: str,
 ) -> list[Child]:
-    link = el("a", label, href=f"{LIST}/{quote(agent, safe='')}/{quote(label, safe='')}")
+    link = el("a", label, href=f"{LIST}/block?{urlencode({'agent': agent, 'label': label})}")
     when = el("time", minute(updated), datetime=updated)
     return [link, kind, permission, f"{size:,}", str(version), when, writer, short(about, 200)]
 
@@ -71,8 +78,9 @@ def _row(
 def block(visit: Visit) -> Page:
     """One block: its text, and what each change has changed."""
     require_owner(visit)
+    _require_here(visit)
     store = visit.desk.store()
-    agent, label = visit.params["agent"], visit.params["label"]
+    agent, label = visit.query.get("agent", ""), visit.query.get("label", "")
 
     async def read(own: SqliteMemory) -> tuple[Block | None, Sequence[BlockVersion]]:
         found = await own.get_block(label)
@@ -107,6 +115,11 @@ def _text(text: str) -> Html:
     return html(el("pre", text[:MOST_CHARS]), rest)
 
 
+def _lines(text: str) -> bytes:
+    """A text as a file with whole lines."""
+    return f"{text}\n".encode(errors="replace")
+
+
 def _history(found: Block, earlier: Sequence[BlockVersion]) -> Html | None:
     """The changes, the latest first, each as the difference from the text before it."""
     if not earlier:
@@ -115,7 +128,7 @@ def _history(found: Block, earlier: Sequence[BlockVersion]) -> Html | None:
     parts: list[Child] = []
     for new, old in islice(pairwise(versions), VERSIONS):
         head = el("summary", f"Version {new.version}, {minute(new.at)}, by {new.by}")
-        change = difference(found.label, old.text.encode(errors="replace"), new.text.encode(errors="replace"))
+        change = difference(found.label, _lines(old.text), _lines(new.text))
         parts.append(el("details", head, drawn_difference(change), id=f"v{new.version}"))
     if len(earlier) > VERSIONS:
         parts.append(
@@ -126,5 +139,5 @@ def _history(found: Block, earlier: Sequence[BlockVersion]) -> Html | None:
 
 PLACES = (
     Place(LIST, memory, "Memory"),
-    Place(f"{LIST}/{{agent}}/{{label}}", block),
+    Place(f"{LIST}/block", block),
 )

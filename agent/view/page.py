@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,7 @@ from quoth.agent.session.undo import Undo
 from quoth.tools.consent.broker import Broker
 from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.consent.shown import Files
+from quoth.tools.policy.policy import Layer
 from quoth.tools.storage.database import Store
 
 CSRF = "csrf"  # the field of a form with the token of the visitor
@@ -27,6 +28,13 @@ class Desk(Protocol):
     @property
     def owner(self) -> str:
         """The name of the user who runs the server."""
+
+    @property
+    def memory_url(self) -> str | None:
+        """The database of the memory, if it is not in the workspace's store."""
+
+    def layers(self) -> tuple[Sequence[Layer], Sequence[str]]:
+        """The files of rules that apply here, and notes about them. Raises UsageError."""
 
     def store(self) -> Store | None:
         """The store; None while the workspace has none."""

@@ -11,7 +11,6 @@ from quoth.agent.terminal.pages import layer_contents
 from quoth.agent.view.memory import require_owner
 from quoth.agent.view.page import Page, Place, Visit
 from quoth.agent.view.sessions import address, table
-from quoth.tools.policy.files import layers_to_check
 from quoth.tools.policy.policy import Layer
 from quoth.tools.storage.database import Store
 
@@ -37,7 +36,7 @@ def policy(visit: Visit) -> Page:
     """The rules of each file, with their latest decisions."""
     require_owner(visit)
     store = visit.desk.store()
-    layers, notes = layers_to_check(visit.desk.folder)
+    layers, notes = visit.desk.layers()
     decided = _decided(store) if store is not None else {}
     parts: list[Child] = [el("p", note, class_="wait") for note in notes]
     named = {rule.text for layer in layers for rule in layer.orders.rules}

@@ -42,11 +42,22 @@ def address(session: str, seq: int | None = None) -> str:
 
 
 def table(caption: str, heads: Sequence[str], rows: Sequence[Sequence[Child]]) -> Html:
-    """A table; the first cell of a row is its head."""
-    head = el("thead", el("tr", [el("th", one, scope="col") for one in heads]))
-    body = [el("tr", el("th", row[0], scope="row"), [el("td", one) for one in row[1:]]) for row in rows]
-    shown = el("table", el("caption", caption), head, el("tbody", body))
+    """A table; the first cell of a row is its head. On a narrow screen its rows are blocks, whose cells have
+    the names of their columns; the roles keep it a table for readers of the screen."""
+    head = el("tr", [el("th", one, scope="col", role="columnheader") for one in heads], role="row")
+    shown = el(
+        "table",
+        el("caption", caption),
+        el("thead", head, role="rowgroup"),
+        el("tbody", [_table_row(heads, row) for row in rows], role="rowgroup"),
+        role="table",
+    )
     return el("div", shown, class_="wide", tabindex=0, role="region", aria_label=caption)
+
+
+def _table_row(heads: Sequence[str], row: Sequence[Child]) -> Html:
+    cells = [el("td", one, role="cell", data_head=name) for name, one in zip(heads[1:], row[1:], strict=True)]
+    return el("tr", el("th", row[0], scope="row", role="rowheader"), cells, role="row")
 
 
 def store_of(visit: Visit) -> Store:

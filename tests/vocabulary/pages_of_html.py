@@ -22,7 +22,7 @@ ELEMENTS = frozenset(
 )
 ATTRIBUTES = frozenset(
     """
-    action aria-current aria-hidden aria-label autocomplete charset class content data-live datetime defer for
+    action aria-current aria-hidden aria-label autocomplete charset class content data-head data-live datetime defer for
     height href http-equiv id lang max maxlength method name open rel role rows scope src spellcheck tabindex
     title type value viewbox width x x1 x2 y y1 y2
     """.split()  # noqa: SIM905
