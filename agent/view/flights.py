@@ -16,7 +16,7 @@ from quoth.agent.session.html import pairs
 from quoth.agent.session.index import read_leniently
 from quoth.agent.session.render import minute
 from quoth.agent.session.session import Session, is_driven
-from quoth.agent.view.page import Page, Place, Visit
+from quoth.agent.view.page import ViewPage, ViewPlace, Visit
 from quoth.agent.view.sessions import address, is_own, require_own, table
 from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.history.event import Event
@@ -32,14 +32,14 @@ OF_FLIGHT = {"done": "ok", "failed": "bad"}
 BY_TIME = "SELECT session FROM events WHERE kind = 'flight' GROUP BY session ORDER BY max(at) DESC, session"
 
 
-def flights(visit: Visit) -> Page:
+def flights(visit: Visit) -> ViewPage:
     """The latest flights."""
     store = visit.desk.store()
     rows = [] if store is None else [_row(store, one) for one in _latest(visit, store)]
     heads = ("flight", "begun", "status", "plan")
     how = el("p", "No plan was flown here. To fly one: ", el("code", "quoth fly PLAN.org"))
     body = table("Flights, the latest first", heads, rows) if rows else how
-    return Page("Flights", html(el("h1", "Flights"), body), live=True)
+    return ViewPage("Flights", html(el("h1", "Flights"), body), live=True)
 
 
 def _latest(visit: Visit, store: Store) -> Iterator[Event]:
@@ -85,7 +85,7 @@ def _status(store: Store, session: str, status: str) -> str:
     return status or ("running" if is_driven(Path(store.path), session) else "broken off")
 
 
-def board(visit: Visit) -> Page:
+def board(visit: Visit) -> ViewPage:
     """The board of one flight."""
     name, key = visit.params["session"], visit.params["flight"]
     store = require_own(visit, name)
@@ -110,7 +110,7 @@ def board(visit: Visit) -> Page:
         told["waiting"] = el("a", "What waits for you", href="/view/")
     shown = _planned(_Board(plan, log)) if plan is not None else _recorded(log)
     note = el("p", why, class_="wait") if why else None
-    return Page(f"Flight: {short(title, 80)}", html(el("h1", title), pairs(told), note, shown), live=True)
+    return ViewPage(f"Flight: {short(title, 80)}", html(el("h1", title), pairs(told), note, shown), live=True)
 
 
 def _plan(path: str) -> tuple[Plan | None, str]:
@@ -217,6 +217,6 @@ def _recorded(log: FlightLog) -> Html:
 
 
 PLACES = (
-    Place(LIST, flights, "Flights"),
-    Place(f"{LIST}/{{session}}/{{flight}}", board),
+    ViewPlace(LIST, flights, "Flights"),
+    ViewPlace(f"{LIST}/{{session}}/{{flight}}", board),
 )

@@ -11,7 +11,7 @@ from quoth.agent.markup import Child, Html, el, html
 from quoth.agent.session.html import MOST_CHARS, drawn_difference, pairs
 from quoth.agent.session.render import minute
 from quoth.agent.session.undo import difference
-from quoth.agent.view.page import Page, Place, Visit
+from quoth.agent.view.page import ViewPage, ViewPlace, Visit
 from quoth.agent.view.sessions import table
 from quoth.tools.call.service_types import Block, BlockVersion
 from quoth.tools.errors import UsageError
@@ -34,7 +34,7 @@ def require_owner(visit: Visit) -> None:
         raise UsageError(f"The key {visit.visitor.name} sees its own sessions and requests only.")
 
 
-def memory(visit: Visit) -> Page:
+def memory(visit: Visit) -> ViewPage:
     """The blocks of all agents in this workspace."""
     require_owner(visit)
     _require_here(visit)
@@ -50,7 +50,7 @@ def memory(visit: Visit) -> Page:
                 el("p", f"{number_of(count - MOST, 'more block')}: ", el("code", "quoth memory list"))
             )
     how = el("p", "The memory in this workspace is empty.")
-    return Page("Memory", html(el("h1", "Memory"), parts or how), live=True)
+    return ViewPage("Memory", html(el("h1", "Memory"), parts or how), live=True)
 
 
 def _require_here(visit: Visit) -> None:
@@ -75,7 +75,7 @@ def _row(
     return [link, kind, permission, f"{size:,}", str(version), when, writer, short(about, 200)]
 
 
-def block(visit: Visit) -> Page:
+def block(visit: Visit) -> ViewPage:
     """One block: its text, and what each change has changed."""
     require_owner(visit)
     _require_here(visit)
@@ -102,7 +102,7 @@ def block(visit: Visit) -> Page:
     body = html(
         el("h1", label), pairs(told), el("h2", "Its text"), _text(found.text), _history(found, earlier)
     )
-    return Page(f"Memory: {short(label, 80)}", body, live=True)
+    return ViewPage(f"Memory: {short(label, 80)}", body, live=True)
 
 
 def _text(text: str) -> Html:
@@ -138,6 +138,6 @@ def _history(found: Block, earlier: Sequence[BlockVersion]) -> Html | None:
 
 
 PLACES = (
-    Place(LIST, memory, "Memory"),
-    Place(f"{LIST}/block", block),
+    ViewPlace(LIST, memory, "Memory"),
+    ViewPlace(f"{LIST}/block", block),
 )

@@ -142,6 +142,3 @@ def confirmation(
         "p", el("button", word, type="submit", class_="main"), " ", el("a", "Back, change nothing", href=back)
     )
     return ViewPage(title, el("section", el("h1", title), shown, visit.post(to, buttons, **fields)))
-
-
-Page, Elsewhere, Place = ViewPage, Redirection, ViewPlace

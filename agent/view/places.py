@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from quoth.agent.view import flights, memory, policy, sessions, stats, waiting
-from quoth.agent.view.page import Place
+from quoth.agent.view.page import ViewPlace
 
 PLACES = (
-    Place("/view/", waiting.listing, "Waiting"),
-    Place("/view/request/{id}", waiting.request),
-    Place("/view/request/{id}/sure", waiting.ask_again, posts=True),
-    Place("/view/request/{id}/decide", waiting.decide, posts=True),
+    ViewPlace("/view/", waiting.listing, "Waiting"),
+    ViewPlace("/view/request/{id}", waiting.request),
+    ViewPlace("/view/request/{id}/sure", waiting.ask_again, posts=True),
+    ViewPlace("/view/request/{id}/decide", waiting.decide, posts=True),
     *sessions.PLACES,
     *flights.PLACES,
     *memory.PLACES,

@@ -9,7 +9,7 @@ from quoth.agent.markup import Child, Html, el, html
 from quoth.agent.session.render import minute
 from quoth.agent.terminal.pages import layer_contents
 from quoth.agent.view.memory import require_owner
-from quoth.agent.view.page import Page, Place, Visit
+from quoth.agent.view.page import ViewPage, ViewPlace, Visit
 from quoth.agent.view.sessions import address, table
 from quoth.tools.policy.policy import Layer
 from quoth.tools.storage.database import Store
@@ -32,7 +32,7 @@ class _Decided:
     latest: list[tuple[str, str, str, int | None, str, str]] = field(default_factory=list)
 
 
-def policy(visit: Visit) -> Page:
+def policy(visit: Visit) -> ViewPage:
     """The rules of each file, with their latest decisions."""
     require_owner(visit)
     store = visit.desk.store()
@@ -54,7 +54,7 @@ def policy(visit: Visit) -> Page:
         el("code", "quoth policy explain FORM"),
         class_="quiet",
     )
-    return Page("Policy", html(el("h1", "Policy"), lately, parts), live=True)
+    return ViewPage("Policy", html(el("h1", "Policy"), lately, parts), live=True)
 
 
 def _decided(store: Store) -> dict[str, _Decided]:
@@ -104,4 +104,4 @@ def _calls(one: _Decided) -> Html | None:
     return el("ul", items, class_="plain") if items else None
 
 
-PLACES = (Place(LIST, policy, "Policy"),)
+PLACES = (ViewPlace(LIST, policy, "Policy"),)

@@ -15,7 +15,7 @@ from quoth.agent.session.index import Summary, place_in, read_leniently, summari
 from quoth.agent.session.render import minute
 from quoth.agent.session.undo import MOST, Left, UndoPlan, done_text
 from quoth.agent.session.window import EVENTS, Window, window
-from quoth.agent.view.page import Made, Page, Place, Visit, confirmation
+from quoth.agent.view.page import Made, ViewPage, ViewPlace, Visit, confirmation
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.history.event import Event
@@ -86,7 +86,7 @@ def is_own(visit: Visit, store: Store, session: str) -> bool:
 # The list
 
 
-def sessions(visit: Visit) -> Page:
+def sessions(visit: Visit) -> ViewPage:
     """The latest sessions, or what was found in them."""
     query = visit.query.get("q", "").strip()
     every = visit.query.get("all") == "1"
@@ -100,7 +100,7 @@ def sessions(visit: Visit) -> Page:
         role="search",
     )
     body = _found(visit, query) if query else _listed(visit, every)
-    return Page("Sessions", html(el("h1", "Sessions"), form, body), live=not query)
+    return ViewPage("Sessions", html(el("h1", "Sessions"), form, body), live=not query)
 
 
 def _listed(visit: Visit, every: bool) -> Html:
@@ -195,7 +195,7 @@ def _found(visit: Visit, query: str) -> Html:
 # One session
 
 
-def session(visit: Visit) -> Page:
+def session(visit: Visit) -> ViewPage:
     """The timeline of a session."""
     name = visit.params["session"]
     store = require_own(visit, name)
@@ -209,7 +209,7 @@ def session(visit: Visit) -> Page:
         return f"{address(name)}/undo?to={call.seq}" if visit.visitor.decides else ""
 
     facts = Facts(part.rows, changes.of, undo, part.large, part.before)
-    return Page(
+    return ViewPage(
         f"Session {name}",
         html(
             el("h1", f"Session {name}"),
@@ -269,14 +269,14 @@ def undo(visit: Visit) -> Made:
         if plan.empty:
             raise UsageError(way.nothing(plan, since))
         if not plan.files:
-            return Page(
+            return ViewPage(
                 "Undo", html(el("h1", "Nothing can be undone"), _shown(plan), _back(name)), status=409
             )
         seen = _digest(plan)
         if visit.form and visit.form.get("seen") == seen:
             with not_in_use(store_of(visit).path, name):
                 done = way.do(plan)
-            return Page(
+            return ViewPage(
                 "Done",
                 html(
                     el("h1", "Done"),
@@ -339,8 +339,8 @@ def _back(name: str) -> Html:
 
 
 PLACES = (
-    Place(LIST, sessions, "Sessions"),
-    Place(f"{LIST}/{{session}}", session),
-    Place(f"{LIST}/{{session}}/undo", undo),
-    Place(f"{LIST}/{{session}}/undo", undo, posts=True),
+    ViewPlace(LIST, sessions, "Sessions"),
+    ViewPlace(f"{LIST}/{{session}}", session),
+    ViewPlace(f"{LIST}/{{session}}/undo", undo),
+    ViewPlace(f"{LIST}/{{session}}/undo", undo, posts=True),
 )

@@ -10,7 +10,7 @@ from quoth.agent.markup import Child, Html, el, html
 from quoth.agent.run.budget import price_of
 from quoth.agent.session.stats import Amounts, Stats, stats
 from quoth.agent.view.memory import require_owner
-from quoth.agent.view.page import Page, Place, Visit
+from quoth.agent.view.page import ViewPage, ViewPlace, Visit
 from quoth.agent.view.sessions import table
 from quoth.tools.text import money, number_of, short
 
@@ -26,7 +26,7 @@ CHARTS: Final[Mapping[str, Callable[[Amounts], float]]] = {
 }
 
 
-def usage(visit: Visit) -> Page:
+def usage(visit: Visit) -> ViewPage:
     """The calls, denials, tokens and cost of the last days."""
     require_owner(visit)
     now = datetime.now(UTC)
@@ -45,7 +45,7 @@ def usage(visit: Visit) -> Page:
     note = (
         el("p", f"{number_of(unpriced, 'token')} have no known price.", class_="quiet") if unpriced else None
     )
-    return Page("Usage", html(el("h1", f"Usage of the last {DAYS} days"), body, note, _tools(found)))
+    return ViewPage("Usage", html(el("h1", f"Usage of the last {DAYS} days"), body, note, _tools(found)))
 
 
 def chart(name: str, days: Mapping[str, Amounts]) -> Html:
@@ -101,4 +101,4 @@ def _tools(found: Stats) -> Html | None:
     return html(el("h2", "By tool"), table("Tools, the most called first", heads, rows)) if rows else None
 
 
-PLACES = (Place(LIST, usage, "Usage"),)
+PLACES = (ViewPlace(LIST, usage, "Usage"),)
