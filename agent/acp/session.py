@@ -57,7 +57,7 @@ class AcpSession:
         self.reading = agent.table.where(lambda tool: only_reads(tool) or tool.name == PROGRAMS)
         self.updates = Updates(agent.table, str(agent.workspace.root))
         self.titled = False
-        self._client, self._loaded = client, loaded
+        self._client = client
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
         self._tasks = [asyncio.create_task(self._send())]
         self._resuming: asyncio.Task[None] | None = None
@@ -117,10 +117,13 @@ class AcpSession:
         if mode not in (known := self._modes()):
             raise UsageError(f"Unknown mode {mode}. The modes are {listed(known)}.")
         self._use_mode(mode)
+        self._record()
+
+    def _record(self) -> None:
+        """Record what was chosen: a later process finds it, also if no turn follows."""
         host = self.agent.host
-        if self._loaded:  # a later process finds it, also if no turn follows
-            with host.record.used("call"):
-                host.record.open(host.given)
+        with host.record.used("call"):
+            host.record.open(host.given)
 
     def _use_mode(self, mode: str) -> None:
         self.agent.host.keep(plan=mode == "plan", **{READS: mode == "read"})
@@ -135,8 +138,10 @@ class AcpSession:
                 self.show(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=self.mode))
             case "model":
                 self.agent.runs.use_model(str(value))
+                self._record()
             case "dialect":
                 self.agent.runs.use_dialect(None if value == CHOSEN else str(value))
+                self._record()
             case _:
                 raise UsageError(f"Unknown option {option}.{did_you_mean(option, OPTIONS)}")
         self._options = self.options()  # the answer to the client has them

@@ -136,6 +136,28 @@ async def test_a_restart_keeps_title_mode_and_rules_of_the_session(shop: Path) -
     assert (client.asked, client.calls()) == ([], [(WRITE, "failed")])
 
 
+async def test_a_restart_keeps_what_was_chosen_before_the_first_turn(shop: Path) -> None:
+    async def server(work: Any) -> Any:
+        def opening(folder: Path, session: str | None, *_: Any) -> AsyncAgent:
+            return AsyncAgent(workspace=shop, session=session, model=FakeModel("Hi."))
+
+        one = AcpServer(opening, existing_store)
+        one.on_connect(Editor())
+        try:
+            return await work(one)
+        finally:
+            await one.aclose()
+
+    async def choose(one: AcpServer) -> str:
+        opened = await one.new_session(str(shop))
+        await one.set_session_mode("read", opened.session_id)
+        return str(opened.session_id)
+
+    session = await server(choose)
+    loaded = await server(lambda one: one.load_session(str(shop), session))
+    assert loaded.modes.current_mode_id == "read"
+
+
 async def test_a_session_without_a_turn_is_not_found_and_begun_again(tmp_path: Path) -> None:
     server, _ = server_of(lambda: FakeModel("Hi."), {"workspace": tmp_path})
     with pytest.raises(RequestError) as missing:
