@@ -68,7 +68,7 @@ class Driver:
     def offered_in(self, dialect: Dialect, told: Mapping[str, Any], table: ToolTable) -> ToolTable:
         """The part of a table that the model of a run with this stimulus is shown. All speakers of a chat
         share one tool list."""
-        before = told.get("hidden", ())
+        before = {*table.hidden, *told.get("hidden", ())}
         if self.host.chat:
             return self.host.parts.offers.table(table, dialect, ALL_SPEAKERS, "chat", before)
         return self.host.parts.offers.table(table, dialect, self.host.user, "reply", before)
@@ -121,7 +121,7 @@ class Driver:
         if asked is None:
             return ""
         begun = self.host.record.stimulus(run)
-        seen = self.host.table.hiding(begun.data.get("hidden", ())) if begun else self.host.table
+        seen = _hiding(self.host.table, begun.data) if begun else self.host.table
         return changes_of(self.host.record.given(before=asked.seq), self.host.given()).told(seen)
 
     async def go(
@@ -234,7 +234,12 @@ class Driver:
         """The tools of a run with this stimulus, without the tools that were hidden from its model when it
         began; a sub-agent may have only some of the agent's tools."""
         table = self.host.table if told.get("tools") is None else chosen(self.host.table, told["tools"])
-        return table.hiding(told.get("hidden", ()))
+        return _hiding(table, told)
+
+
+def _hiding(table: ToolTable, told: Mapping[str, Any]) -> ToolTable:
+    """The table without the tools that were hidden from the model of a run with this stimulus."""
+    return table.hiding({*table.hidden, *told.get("hidden", ())})
 
 
 # Checkpoints: saves the state of a run from time to time and restores it: its messages, its calls with their

@@ -281,9 +281,13 @@ class SessionHost:
 
     def use_tools(self, table: ToolTable) -> None:
         """Use these tools from now on; without an argument, the current ones of the table."""
+        self.broker.use(table)
+        self.use_own_tools(table)
+
+    def use_own_tools(self, table: ToolTable) -> None:
+        """Use these tools from now on in this session alone."""
         self.door = self.door.with_tools(table)
         self.catalog = self.catalog.of(self.listed())
-        self.broker.use(table)
         self.broker.use_in(self.session, table)
         self.parts.call_log.also_hide(table.secrets)
         self.record.open_again(self.given)

@@ -174,6 +174,14 @@ class Runs:
         )
         return reply
 
+    def name_of_message(self, call: str) -> str:
+        """The name of the message (``turn`` of ``say``) whose run has made a call; empty for none."""
+        for event in self.host.transcript.events(self.host.session, kind="call"):
+            if event.data.get("id") == call:
+                begun = self.host.record.stimulus(event.run.partition("/")[0])
+                return "" if begun is None else str(begun.key)
+        return ""
+
     async def resume(self) -> list[Reply | ToolResult]:
         """Resume all unfinished work of this session in order. Returns a Reply for each run and a ToolResult
         for each call. Finished calls are not repeated; calls without a decision keep waiting. Raises
@@ -252,6 +260,11 @@ class Runs:
     def use_tools(self, table: ToolTable) -> None:
         """Use these tools from now on; without an argument, the current ones of the table."""
         self.host.use_tools(table)
+        self._go_on_anew()
+
+    def use_own_tools(self, table: ToolTable) -> None:
+        """Use these tools from now on in this session alone."""
+        self.host.use_own_tools(table)
         self._go_on_anew()
 
     def use_model(self, spec: str) -> None:

@@ -19,21 +19,25 @@ MOST_CHARS = 4_000  # of a question
 MOST_CHOICES = 9  # one key each
 CHOICE_CHARS = 200
 ANSWER_CHARS = 20_000
+PROGRAM_CHARS = 1_000_000  # of a program's answer
 
 
 @dataclass(frozen=True)
 class Question:
     """A question's text and its choices. With ``only``, an answer must be one of the choices; without it,
     the person may also answer in free words. With a ``form`` of another program (answer_form.py), the words
-    fill it in, and the answer is its JSON text."""
+    fill it in, and the answer is its JSON text. If a ``program`` is named, it answers itself, with any text,
+    which is kept as it is."""
 
     text: str
     choices: tuple[str, ...] = ()
     only: bool = False
     form: Mapping[str, Any] | None = None
+    program: str = ""
 
     def to_data(self) -> dict[str, Any]:
         form = {} if self.form is None else {"fields": json.dumps(self.form)}
+        form |= {"program": self.program} if self.program else {}
         return {"question": self.text, "choices": list(self.choices), "only": self.only, **form}
 
     @property
@@ -44,11 +48,14 @@ class Question:
     def answer(self, said: str) -> str:
         """The person's answer: a choice, given by its number or its words, otherwise the person's own words.
         Raises UsageError."""
-        text = said.strip()
-        if not text:
+        text = said if self.program else said.strip()
+        if not text and not self.program:
             raise UsageError("The answer is empty.")
-        if len(text) > ANSWER_CHARS:
-            raise UsageError(f"The answer has {len(text):,} characters; the limit is {ANSWER_CHARS:,}.")
+        most = PROGRAM_CHARS if self.program else ANSWER_CHARS
+        if len(text) > most:
+            raise UsageError(f"The answer has {len(text):,} characters; the limit is {most:,}.")
+        if self.program:
+            return text
         if self.form is not None:
             from quoth.tools.call.answer_form import read_form  # here: few questions have one
 
@@ -105,4 +112,5 @@ def question_in(shown: str) -> tuple[str, Question] | None:
     plain = CallForm(form.tool, {name: value for name, value in form.args.items() if name != ANSWER})
     choices = tuple(map(str, data.get("choices", ())))
     fields = json.loads(data["fields"]) if isinstance(data.get("fields"), str) else None
-    return str(plain), Question(str(data.get("question", "")), choices, data.get("only") is True, fields)
+    text, program = str(data.get("question", "")), str(data.get("program", ""))
+    return str(plain), Question(text, choices, data.get("only") is True, fields, program)

@@ -121,13 +121,13 @@ def tool_from_schema(
     description: str,
     input_schema: GivenSchema,
     *,
-    served: ServedTool,
+    served: ServedTool | None,
     effects: Iterable[str],
     body: Body,
     output_schema: GivenSchema | None = None,
     **options: Any,
 ) -> CognitiveTool:
-    """The tool ``name``, which a server runs; it is in no table.
+    """The tool ``name``, which a server or a client runs; it is in no table.
 
     ``body(arguments, call, ctx)`` receives the arguments of the call by their names in ``input_schema``,
     after a check by the whole schema. An omitted argument stays omitted: a default in the schema is shown,
