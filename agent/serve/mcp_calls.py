@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.event_stream import EventStream
 from quoth.agent.serve.mcp_asking import QUESTION, AskedRequest
+from quoth.agent.terminal.requests import how_the_owner_decides
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.canonical import checked
 from quoth.tools.errors import InvalidCallError, QuothError, UnknownToolError
@@ -162,9 +163,7 @@ class ClientCalls:
 
 def how_to_decide(agent: AsyncAgent, id: str) -> str:
     """The words that decide a request, for the owner of the tools."""
-    if agent.broker.find(id).question is not None:
-        return f"Its owner answers with: quoth answer {id}. Then repeat the call."
-    return f"Its owner decides with: quoth approve {id}, or quoth deny {id}. Then repeat the call."
+    return f"{how_the_owner_decides(agent.broker.find(id))}. Then repeat the call."
 
 
 async def _answered(ctx: Context, asked: AskedRequest, agent: AsyncAgent, client: McpClient) -> bool:

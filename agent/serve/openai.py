@@ -1,4 +1,4 @@
-"""The part ``/v1`` of ``quoth serve``: models and chat completions as OpenAI's SDKs take them."""
+"""The part ``/v1`` of ``quoth serve``: models, chat completions and responses as OpenAI's SDKs take them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,16 @@ from quoth.agent.run.subagents import purse_of
 from quoth.agent.serve.app import ServedPart
 from quoth.agent.serve.gate import key_of, refuse
 from quoth.agent.serve.keys import AccessKey
-from quoth.agent.serve.openai_shape import Answer, ChatRequest, model_data, read_request
-from quoth.agent.serve.talks import Talks, TurnInProgress
+from quoth.agent.serve.openai_shape import (
+    Answer,
+    ChatAnswer,
+    ChatRequest,
+    TurnEnd,
+    model_data,
+    read_request,
+)
+from quoth.agent.serve.responses_shape import read_response_request
+from quoth.agent.serve.talks import Talks, TurnInProgress, UnknownResponseError
 from quoth.tools.errors import BusyError, QuothError, UsageError, did_you_mean
 
 MODEL = "quoth"
@@ -46,24 +54,23 @@ def openai_part(opening: Callable[[AccessKey, str], AsyncAgent]) -> ServedPart:
         return JSONResponse(model_data(name, created)) if name in model_names() else _unknown_model(name)
 
     async def completions(request: Request) -> Response:
+        return await answered(request, _read_chat)
+
+    async def responses(request: Request) -> Response:
+        return await answered(request, read_response_request)
+
+    async def answered(request: Request, read: Callable[[bytes], tuple[ChatRequest, Answer]]) -> Response:
         key = key_of(request.scope)
         try:
-            asked = read_request(await request.body())
+            asked, answer = read(await request.body())
             if asked.model not in model_names():
                 return _unknown_model(asked.model)
             if asked.model.endswith(PLAIN):
-                return await _plain(talks.agent(key, asked.model.removesuffix(PLAIN)), asked)
+                return await _plain(talks.agent(key, asked.model.removesuffix(PLAIN)), asked, answer)
             turn = await talks.begin(key, asked, request.headers.get("x-session", ""))
-        except BusyError as error:
-            return refuse(409, str(error))
-        except UsageError as error:
-            return refuse(400, str(error))
         except QuothError as error:
-            return _failed(str(error))
-        answer = Answer.of(asked.model)
-        if asked.stream:
-            return await _streamed(turn, answer, asked, request)
-        return await _whole(turn, answer, request)
+            return _error(error)
+        return await (_streamed if asked.stream else _whole)(turn, answer, request)
 
     @contextlib.asynccontextmanager
     async def serving() -> AsyncIterator[None]:
@@ -76,8 +83,14 @@ def openai_part(opening: Callable[[AccessKey, str], AsyncAgent]) -> ServedPart:
         Route("/v1/models", models),
         Route("/v1/models/{model:path}", model),
         Route("/v1/chat/completions", completions, methods=["POST"]),
+        Route("/v1/responses", responses, methods=["POST"]),
     ]
     return ServedPart(routes, serving=serving, ending=talks.finish)
+
+
+def _read_chat(body: bytes) -> tuple[ChatRequest, Answer]:
+    request = read_request(body)
+    return request, ChatAnswer.of(request)
 
 
 async def _whole(turn: TurnInProgress, answer: Answer, request: Request) -> Response:
@@ -95,8 +108,7 @@ async def _whole(turn: TurnInProgress, answer: Answer, request: Request) -> Resp
     thoughts = []
     while (piece := turn.pieces.get_nowait()) is not None:
         thoughts += [piece.text] if piece.thought else []
-    shown = answer.whole(turn.text, "\n\n".join(thoughts), turn.finish, turn.usage)
-    return JSONResponse(shown, headers={"X-Session": turn.session})
+    return JSONResponse(answer.whole(turn.end("\n\n".join(thoughts))), headers={"X-Session": turn.session})
 
 
 async def _left(request: Request) -> None:
@@ -104,7 +116,7 @@ async def _left(request: Request) -> None:
         pass
 
 
-async def _streamed(turn: TurnInProgress, answer: Answer, asked: ChatRequest, request: Request) -> Response:
+async def _streamed(turn: TurnInProgress, answer: Answer, request: Request) -> Response:
     """The answer as it arrives. An error before its first piece is a status."""
     assert turn.task is not None
     first, leaving = asyncio.create_task(turn.pieces.get()), asyncio.create_task(_left(request))
@@ -131,9 +143,10 @@ async def _streamed(turn: TurnInProgress, answer: Answer, asked: ChatRequest, re
                     continue
                 if (piece := waiting.result()) is None:
                     break
-                yield answer.piece(piece.text, thought=piece.thought)
+                if shown := answer.piece(piece.text, thought=piece.thought):
+                    yield shown
                 waiting = asyncio.create_task(turn.pieces.get())
-            for chunk in answer.end(turn.finish, turn.usage if asked.with_usage else None):
+            for chunk in answer.end(turn.end()):
                 yield chunk
         finally:
             waiting.cancel()
@@ -144,21 +157,24 @@ async def _streamed(turn: TurnInProgress, answer: Answer, asked: ChatRequest, re
     return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
 
 
-async def _plain(agent: AsyncAgent, asked: ChatRequest) -> Response:
+async def _plain(agent: AsyncAgent, asked: ChatRequest, answer: Answer) -> Response:
     """The model's own answer, without tools."""
+    if asked.previous:
+        raise UsageError(f"{asked.model} keeps no response: leave previous_response_id out.")
     before = [f"{one.role}: {one.text}" for one in asked.history]
     prompt = "\n\n".join([*before, f"user: {asked.text}"]) if before else asked.text
     model = OwnModel(agent.models.backend, purse=purse_of(agent.host))
     text = await model.complete(prompt, system=asked.instructions, max_tokens=asked.reply_tokens or 1024)
-    answer = Answer.of(asked.model)
-    usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    end = TurnEnd(text)
     if not asked.stream:
-        return JSONResponse(answer.whole(text, "", "stop", usage))
-    chunks = [answer.begin(), answer.piece(text), *answer.end("stop", usage if asked.with_usage else None)]
+        return JSONResponse(answer.whole(end))
+    chunks = [answer.begin(), answer.piece(text), *answer.end(end)]
     return Response(b"".join(chunks), media_type="text/event-stream")
 
 
 def _error(error: QuothError) -> Response:
+    if isinstance(error, UnknownResponseError):
+        return _invalid(400, str(error), "previous_response_id", "previous_response_not_found")
     if isinstance(error, BusyError):
         return refuse(409, str(error))
     return refuse(400, str(error)) if isinstance(error, UsageError) else _failed(str(error))
@@ -172,5 +188,9 @@ def _failed(sentence: str) -> Response:
 def _unknown_model(name: str) -> Response:
     known = model_names()
     said = f"Unknown model {name}.{did_you_mean(name, known)} The models are {', '.join(known)}."
-    error = {"message": said, "type": "invalid_request_error", "param": "model", "code": "model_not_found"}
-    return JSONResponse({"error": error}, 404)
+    return _invalid(404, said, "model", "model_not_found")
+
+
+def _invalid(status: int, sentence: str, param: str, code: str) -> Response:
+    error = {"message": sentence, "type": "invalid_request_error", "param": param, "code": code}
+    return JSONResponse({"error": error}, status)

@@ -12,9 +12,11 @@ import re
 import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
+from quoth.agent.serve.client_tools import NO_TOOLS, ClientCall, ClientTools, read_tools
+from quoth.neuro.backends.base import Usage
 from quoth.tools.errors import UsageError
 
 MOST_MESSAGES = 10_000
@@ -27,12 +29,16 @@ _HIDDEN = re.compile(r"<(details|think|thinking)\b[^>]*>.*?</\1>", re.DOTALL | r
 class TalkMessage:
     """A message of a conversation, without what clients add to it or leave out."""
 
-    role: str  # user or assistant
+    role: str  # user or assistant; response: the id of a response, for the conversation up to it
     text: str
+    calls: tuple[str, ...] = ()  # the ids of the client's own tools that an answer calls
 
     @property
     def matched(self) -> str:
-        """Its text as conversations are matched: an answer without thoughts and hidden lines."""
+        """Its text as conversations are matched: an answer without thoughts and hidden lines; the ids of its
+        calls if it has some."""
+        if self.calls:
+            return f"calls {' '.join(self.calls)}"
         text = _HIDDEN.sub(" ", self.text) if self.role == "assistant" else self.text
         return " ".join(text.split())
 
@@ -51,16 +57,62 @@ class ChatRequest:
     temperature: float | None = None
     reply_tokens: int | None = None
     schema: Mapping[str, Any] | None = None  # of the answer, if it is to be JSON
+    response: str = ""  # the id of its answer, if the client may continue after it by this id
+    tools: ClientTools = NO_TOOLS  # the client's own
+    results: tuple[tuple[str, str], ...] = ()  # of their calls in the last answer: ids and texts
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it only sends results, and no message of a person."""
+        return bool(self.results) and not self.text and not self.images
+
+    @property
+    def talk(self) -> tuple[TalkMessage, ...]:
+        """The conversation, with its last message."""
+        return self.history if self.resumes else (*self.history, TalkMessage("user", self.text))
+
+    @property
+    def previous(self) -> str:
+        """The id of the response that it continues; empty for none."""
+        first = self.history[:1]
+        return first[0].text if first and first[0].role == "response" else ""
 
 
-def read_request(body: bytes) -> ChatRequest:
-    """A request from its JSON. Raises UsageError with what is wrong."""
+@dataclass(frozen=True)
+class TurnEnd:
+    """The end of an answer: its words and thoughts, why it ended, its tokens, the error that ended it, and
+    the calls that its client is to run."""
+
+    text: str
+    thoughts: str = ""
+    finish: str = "stop"
+    usage: Usage = field(default_factory=Usage)
+    error: str = ""
+    calls: tuple[ClientCall, ...] = ()
+
+
+def read_body(body: bytes) -> dict[str, Any]:
+    """The JSON object of a request. Raises UsageError."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
         raise UsageError("The body must be JSON.") from None
     if not isinstance(said, dict):
         raise UsageError("The body must be a JSON object.")
+    return said
+
+
+def read_model(said: Mapping[str, Any]) -> str:
+    """The model of a request. Raises UsageError."""
+    model = said.get("model")
+    if not isinstance(model, str) or not model:
+        raise UsageError("model must be the name of a model. See GET /v1/models.")
+    return model
+
+
+def read_request(body: bytes) -> ChatRequest:
+    """A request from its JSON. Raises UsageError with what is wrong."""
+    said = read_body(body)
     messages = said.get("messages")
     if not isinstance(messages, list) or not messages:
         raise UsageError("messages must be a list with at least one message.")
@@ -68,36 +120,45 @@ def read_request(body: bytes) -> ChatRequest:
         raise UsageError(f"There are more than {MOST_MESSAGES} messages.")
     if said.get("n") not in (None, 1):
         raise UsageError("n must be 1: quoth gives one answer.")
-    model = said.get("model")
-    if not isinstance(model, str) or not model:
-        raise UsageError("model must be the name of a model. See GET /v1/models.")
-    rules, talk, images = _read_messages(messages)
-    if not talk or talk[-1].role != "user":
-        raise UsageError("The last message must have the role user.")
-    if not talk[-1].text.strip() and not images:
-        raise UsageError("The last message is empty.")
+    model = read_model(said)
+    read = read_messages(messages, "messages")
     options = said.get("stream_options")
     return ChatRequest(
         model,
-        tuple(talk[:-1]),
-        talk[-1].text,
-        tuple(images),
-        rules,
+        read.history,
+        read.text,
+        read.images,
+        read.instructions,
         stream=said.get("stream") is True,
         with_usage=isinstance(options, dict) and options.get("include_usage") is True,
-        temperature=_number(said, "temperature", 0, 2),
-        reply_tokens=_whole(said, "max_completion_tokens") or _whole(said, "max_tokens"),
-        schema=_schema(said.get("response_format")),
+        temperature=read_number(said, "temperature", 0, 2),
+        reply_tokens=read_whole(said, "max_completion_tokens") or read_whole(said, "max_tokens"),
+        schema=read_schema(said.get("response_format")),
+        tools=read_tools(said),
+        results=read.results,
     )
 
 
-def _read_messages(messages: Sequence[Any]) -> tuple[str, list[TalkMessage], list[tuple[str, bytes]]]:
-    """The instructions, the conversation, and the images of the last message."""
+class ReadMessages(NamedTuple):
+    """The instructions and the conversation of a list of messages: what was before, and the text and images
+    of the last message, empty if only results of calls came last."""
+
+    instructions: str
+    history: tuple[TalkMessage, ...]
+    text: str
+    images: tuple[tuple[str, bytes], ...]
+    results: tuple[tuple[str, str], ...]
+
+
+def read_messages(messages: Sequence[Any], where: str) -> ReadMessages:
+    """A list of messages, of which a person's or results of calls are the last. Raises UsageError."""
     rules: list[str] = []
     talk: list[TalkMessage] = []
     images: list[tuple[str, bytes]] = []
+    results: dict[str, str] = {}  # since the last answer
+    role = ""
     for number, one in enumerate(messages, 1):
-        place = f"messages[{number - 1}]"
+        place = f"{where}[{number - 1}]"
         if not isinstance(one, dict) or one.get("role") not in ROLES:
             raise UsageError(f"{place} must be an object with one of the roles {', '.join(ROLES)}.")
         role = str(one["role"])
@@ -105,9 +166,34 @@ def _read_messages(messages: Sequence[Any]) -> tuple[str, list[TalkMessage], lis
         if role in ("system", "developer"):
             rules.append(text)
         elif role in ("user", "assistant"):
-            talk.append(TalkMessage(role, text))
+            calls = _call_ids(one) if role == "assistant" else ()
+            talk.append(TalkMessage(role, text, calls))
             images = seen
-    return "\n\n".join(filter(None, rules)), talk, images
+            results = {} if role == "assistant" else results
+        elif role == "tool":
+            results[_call_id(one, place)] = text
+    told = "\n\n".join(filter(None, rules)), tuple(talk), "", tuple(images), tuple(results.items())
+    if role == "tool" and talk and talk[-1].role == "assistant":
+        return ReadMessages(*told)
+    if not talk or talk[-1].role != "user":
+        raise UsageError("The last message must have the role user, or tool after a call.")
+    if not talk[-1].text.strip() and not images:
+        raise UsageError("The last message is empty.")
+    return ReadMessages(told[0], told[1][:-1], talk[-1].text, *told[3:])
+
+
+def _call_ids(message: Mapping[str, Any]) -> tuple[str, ...]:
+    """The ids of the calls of an answer."""
+    calls = message.get("tool_calls")
+    ids = [one.get("id") for one in calls if isinstance(one, dict)] if isinstance(calls, list) else []
+    return tuple(id for id in ids if isinstance(id, str))
+
+
+def _call_id(message: Mapping[str, Any], place: str) -> str:
+    id = message.get("tool_call_id")
+    if not isinstance(id, str) or not id:
+        raise UsageError(f"{place}.tool_call_id must be the id of a call.")
+    return id
 
 
 def _content(content: Any, place: str, *, last: bool) -> tuple[str, list[tuple[str, bytes]]]:
@@ -123,7 +209,7 @@ def _content(content: Any, place: str, *, last: bool) -> tuple[str, list[tuple[s
         at = f"{place}.content[{number}]"
         if kind in ("text", "input_text", "output_text", "refusal"):
             texts.append(_valid(str(part.get("text") or part.get("refusal") or "")))
-        elif kind == "image_url":
+        elif kind in ("image_url", "input_image"):
             if last:
                 images.append(_image(part.get("image_url"), at, number))
         else:
@@ -147,7 +233,7 @@ def _valid(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _number(said: Mapping[str, Any], name: str, least: float, most: float) -> float | None:
+def read_number(said: Mapping[str, Any], name: str, least: float, most: float) -> float | None:
     value = said.get(name)
     if value is None:
         return None
@@ -156,7 +242,7 @@ def _number(said: Mapping[str, Any], name: str, least: float, most: float) -> fl
     return float(value)
 
 
-def _whole(said: Mapping[str, Any], name: str) -> int | None:
+def read_whole(said: Mapping[str, Any], name: str) -> int | None:
     value = said.get(name)
     if value is None:
         return None
@@ -165,22 +251,32 @@ def _whole(said: Mapping[str, Any], name: str) -> int | None:
     return value
 
 
-def _schema(said: Any) -> Mapping[str, Any] | None:
+def read_schema(said: Any, field: str = "response_format") -> Mapping[str, Any] | None:
     kind = said.get("type") if isinstance(said, dict) else "text"
     if said is None or kind == "text":
         return None
     if kind == "json_object":
         return {"type": "object"}
-    wrapped = said.get("json_schema") if kind == "json_schema" else None
+    wrapped = said.get("json_schema", said) if kind == "json_schema" else None  # responses do not wrap it
     schema = wrapped.get("schema") if isinstance(wrapped, dict) else None
     if not isinstance(schema, dict):
-        raise UsageError(
-            "response_format must be of the type text, json_object, or json_schema with a schema."
-        )
+        raise UsageError(f"{field} must be of the type text, json_object, or json_schema with a schema.")
     return schema
 
 
 # Answers
+
+
+class Answer(Protocol):
+    """An answer in the shape of one API, as pieces of a stream or in one piece."""
+
+    def begin(self) -> bytes: ...
+
+    def piece(self, text: str, *, thought: bool = False) -> bytes: ...
+
+    def end(self, end: TurnEnd) -> Iterator[bytes]: ...
+
+    def whole(self, end: TurnEnd) -> dict[str, Any]: ...
 
 
 def model_data(name: str, created: int) -> dict[str, Any]:
@@ -188,25 +284,28 @@ def model_data(name: str, created: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """The head that all pieces of one answer share."""
+class ChatAnswer:
+    """A chat completion. Its pieces share a head. ``with_usage``: one more piece has the tokens."""
 
     id: str
     model: str
     created: int
+    with_usage: bool
 
     @classmethod
-    def of(cls, model: str) -> Answer:
-        return cls(f"chatcmpl-{secrets.token_hex(12)}", model, int(time.time()))
+    def of(cls, request: ChatRequest) -> ChatAnswer:
+        return cls(f"chatcmpl-{secrets.token_hex(12)}", request.model, int(time.time()), request.with_usage)
 
-    def whole(self, text: str, thoughts: str, finish: str, usage: Mapping[str, int]) -> dict[str, Any]:
-        message = {"role": "assistant", "content": text}
-        if thoughts:
-            message["reasoning_content"] = thoughts
+    def whole(self, end: TurnEnd) -> dict[str, Any]:
+        message: dict[str, Any] = {"role": "assistant", "content": end.text}
+        if end.calls:
+            message |= {"content": end.text or None, "tool_calls": [*map(_call_data, end.calls)]}
+        if end.thoughts:
+            message["reasoning_content"] = end.thoughts
         return {
             **self._head("chat.completion"),
-            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
-            "usage": dict(usage),
+            "choices": [{"index": 0, "message": message, "finish_reason": end.finish}],
+            "usage": _usage(end),
         }
 
     def begin(self) -> bytes:
@@ -215,19 +314,31 @@ class Answer:
     def piece(self, text: str, *, thought: bool = False) -> bytes:
         return self._chunk({"reasoning_content" if thought else "content": text})
 
-    def end(self, finish: str, usage: Mapping[str, int] | None) -> Iterator[bytes]:
-        """The last chunks; with ``usage`` one more that has no choices."""
-        yield self._chunk({}, finish)
-        if usage is not None:
-            yield _event({**self._head("chat.completion.chunk"), "choices": [], "usage": dict(usage)})
+    def end(self, end: TurnEnd) -> Iterator[bytes]:
+        if end.calls:
+            calls = [{"index": place, **_call_data(call)} for place, call in enumerate(end.calls)]
+            yield self._chunk({"tool_calls": calls})
+        yield self._chunk({}, end.finish)
+        if self.with_usage:
+            yield _event({**self._head("chat.completion.chunk"), "choices": [], "usage": _usage(end)})
         yield b"data: [DONE]\n\n"
 
     def _head(self, kind: str) -> dict[str, Any]:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
-    def _chunk(self, delta: Mapping[str, str], finish: str | None = None) -> bytes:
+    def _chunk(self, delta: Mapping[str, Any], finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
         return _event({**self._head("chat.completion.chunk"), "choices": [choice]})
+
+
+def _call_data(call: ClientCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def _usage(end: TurnEnd) -> dict[str, int]:
+    asked, said = end.usage.input_tokens, end.usage.output_tokens
+    return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
 
 
 def _event(data: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,5 @@
-"""The conversations of the clients of chat completions: each is a session, found by what the client sends.
+"""The conversations of the clients of chat completions and responses: each is a session, found by what the
+client sends.
 
 A known conversation continues in its session. One that was edited or branched, and one whose session is
 busy, continues in a fork; an unknown one begins a session, with its text as data. A message whose answer was
@@ -12,7 +13,7 @@ import contextlib
 import html
 import re
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from quoth.agent.client import AsyncAgent
@@ -23,13 +24,14 @@ from quoth.agent.run.host import SessionHost
 from quoth.agent.run.options import with_longest
 from quoth.agent.run.runs import Runs
 from quoth.agent.run.spec import OutputType
+from quoth.agent.serve.client_tools import PREFIX, ClientCall, client_call, is_for
 from quoth.agent.serve.history import KnownTalk, TalkIndex, digest_of
 from quoth.agent.serve.keys import AccessKey
-from quoth.agent.serve.openai_shape import ChatRequest, TalkMessage
+from quoth.agent.serve.openai_shape import ChatRequest, TalkMessage, TurnEnd
 from quoth.agent.session.index import fork_session, new_session, session_of
 from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.question import CHANGED
-from quoth.agent.terminal.requests import decide, pending_text
+from quoth.agent.terminal.requests import decide, how_the_owner_decides, pending_text
 from quoth.tools.consent.decisions import ChangeDiffersError
 from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.errors import BusyError, QuothError, UsageError
@@ -41,6 +43,10 @@ BUSY = "Session {} answers another message. Send this one again later."
 LINE_CHARS = 200  # of a call in an answer
 _DECISION = re.compile(r"(approve|deny|answer)\s+(\w+)(?:\s+(\S.*))?", re.DOTALL)
 FINISHES = {"max-tokens": "length", "refused": "content_filter"}
+
+
+class UnknownResponseError(UsageError):
+    """A request continues a response that its key has not had."""
 
 
 class Piece(NamedTuple):
@@ -60,6 +66,8 @@ class TurnInProgress:
         self.reply: Reply | None = None
         self.error: QuothError | None = None
         self.task: asyncio.Task[None] | None = None
+        self.calls: tuple[ClientCall, ...] = ()  # for the client to run
+        self.waits = ""  # the text about requests that a person decides
         self._texts: list[str] = []
 
     @property
@@ -67,15 +75,15 @@ class TurnInProgress:
         """The words of the answer so far."""
         return "".join(self._texts)
 
-    @property
-    def finish(self) -> str:
-        return FINISHES.get(self.reply.reason, "stop") if self.reply is not None else "stop"
-
-    @property
-    def usage(self) -> dict[str, int]:
-        used = None if self.reply is None else self.reply.usage
-        asked, said = (0, 0) if used is None else (used.input_tokens, used.output_tokens)
-        return {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
+    def end(self, thoughts: str = "") -> TurnEnd:
+        """Its end, once it has ended."""
+        error = "" if self.error is None else str(self.error)
+        if self.reply is None:
+            return TurnEnd(self.text, thoughts, error=error)
+        if self.calls:
+            return TurnEnd(self.waits, thoughts, "tool_calls", self.reply.usage, error, self.calls)
+        finish = FINISHES.get(self.reply.reason, "stop")
+        return TurnEnd(self.text, thoughts, finish, self.reply.usage, error)
 
     def say(self, text: str) -> None:
         """Add a block of words."""
@@ -95,7 +103,7 @@ class TurnInProgress:
                 self.say(_hidden(str(event.data)))
             case "thought" if event.data.reading.reasoning:
                 self.pieces.put_nowait(Piece(event.data.reading.reasoning, thought=True))
-            case "call":
+            case "call" if not event.data.tool.startswith(PREFIX):
                 self.say(_hidden(f"→ {event.data}"))
             case "result" if event.data.result.status not in ("ok", "pending"):
                 told = event.data.told
@@ -166,12 +174,20 @@ class Talks:
         agent = self.agent(key, request.model)
         history = TalkIndex(lambda: agent.store)
         before = digest_of(request.model, request.history)
-        asked = digest_of(request.model, (*request.history, TalkMessage("user", request.text)))
+        asked = digest_of(request.model, request.talk)
+        results = _results_of(agent, key, request)
         known = history.find(key.name, before) if request.history else None
+        if request.previous:
+            known = history.find(key.name, _digest_after(request, request.previous))
+            if known is None:
+                raise UnknownResponseError(f"Previous response with id {request.previous!r} not found.")
         own = _session_named(key, chosen, history) if chosen else ""
-        if (waits := _decided_request(agent, request.text)) is not None:
+        if request.resumes:
+            session = results[0][0].session
+            turn, work = TurnInProgress(session), self._resuming(key, agent, request, results)
+        elif (waits := _decided_request(agent, request.text)) is not None:
             session = own or (known.session if known else "")
-            work = self._deciding(key, agent, session, waits, request.text)
+            work = self._deciding(key, agent, session, waits, request)
             turn = TurnInProgress(session or new_session())
         else:
             again = history.find(key.name, asked)
@@ -184,14 +200,16 @@ class Talks:
             turn = TurnInProgress(session)
 
             async def work(turn: TurnInProgress) -> None:
-                if _was_decided(runs):  # in a terminal, meanwhile
+                _answer(agent, key, [one for one in results if one[0].session == session])
+                if _was_decided(runs):  # with this message, or in a terminal meanwhile
                     await _drive(turn, runs, runs.resume)
                 await _drive(turn, runs, lambda: runs.say(text, turn=name, files=files, output=output))
 
         if turn.session in self._turns:
             raise BusyError(BUSY.format(turn.session))
         self._turns[turn.session] = turn
-        history.save(key.name, asked, turn.session, ended=False)
+        if not request.resumes:
+            history.save(key.name, asked, turn.session, ended=False)
         turn.task = asyncio.create_task(self._run(turn, work, key, request, history, asked))
         return turn
 
@@ -213,16 +231,17 @@ class Talks:
                 return again.session, name, ""
         if own:
             return own, "", ""
-        if not any(one.role == "assistant" for one in request.history):
+        if not request.previous and not any(one.role == "assistant" for one in request.history):
             return "", "", _as_data(request.history)
         if known is None and request.history[-1].role == "assistant":  # a part of an answer that was stopped
             before = history.find(key.name, digest_of(request.model, request.history[:-1]))
             known = before._replace(latest=True) if before is not None and not before.ended else None
         if known is None:
             return "", "", _as_data(request.history)
+        more = _as_data(request.history[1:]) if request.previous else ""
         if known.latest and known.session not in self._turns:
-            return known.session, "", ""
-        return fork_session(agent.store, known.session, max(1, known.events))[0], "", ""
+            return known.session, "", more
+        return fork_session(agent.store, known.session, max(1, known.events))[0], "", more
 
     def _runs(self, key: AccessKey, agent: AsyncAgent, session: str, request: ChatRequest) -> Runs:
         """The runs of a session, with the choices of a request."""
@@ -239,10 +258,13 @@ class Talks:
         self._open[session] = runs
         host, base = runs.host, agent.host
         if session not in self._turns:
+            _use_tools(runs, agent, key, request)
             said = "\n\n".join(filter(None, (base.models.instructions, request.instructions)))
             changed: dict[str, Any] = {"instructions": said} if request.instructions else {}
             if request.temperature is not None:
                 changed["temperature"] = request.temperature
+            if request.tools.must and not request.resumes:
+                changed["must_act"] = True
             host.models = base.models.overridden(changed)
             host.limits = with_longest(base.limits, request.reply_tokens)
         return runs
@@ -257,6 +279,8 @@ class Talks:
         asked: str,
     ) -> None:
         """Do the work of a turn, and record its answer."""
+        agent = self.agent(key, request.model)
+        earlier = {one.id for one in agent.broker.requests(session=turn.session)}
         try:
             try:
                 await work(turn)
@@ -270,7 +294,15 @@ class Talks:
             reply = turn.reply
             told = "" if reply is None else reply.said
             if reply is not None and reply.status == "pending":
-                told = _waiting_text(self.agent(key, request.model), turn.session, key)
+                asked_now = {one.result.request for one in reply.calls}
+                new = [
+                    one
+                    for one in agent.broker.requests(session=turn.session)
+                    if one.id in asked_now or one.id not in earlier
+                ]
+                own = (client_call(one, request.tools.tools) for one in new if is_for(one, key.name))
+                turn.calls = tuple(call for call in own if call is not None)
+                told = turn.waits = _waiting_text(agent, turn.session, key)
             if turn.error is not None:
                 told = str(turn.error)
             if reply is not None and reply.status == "failed" and not turn.text:
@@ -278,13 +310,15 @@ class Talks:
             turn.close(told)
             ended = turn.error is None and (reply is None or reply.status not in ("pending", "interrupted"))
             with contextlib.suppress(QuothError):
-                history.save(key.name, asked, turn.session, ended=ended)
-                answer = (
-                    *request.history,
-                    TalkMessage("user", request.text),
-                    TalkMessage("assistant", turn.text),
-                )
-                history.save(key.name, digest_of(request.model, answer), turn.session, ended=True)
+                if not request.resumes:
+                    history.save(key.name, asked, turn.session, ended=ended)
+                said = TalkMessage("assistant", turn.text, tuple(call.id for call in turn.calls))
+                answer = digest_of(request.model, (*request.talk, said))
+                if not request.resumes or history.find(key.name, answer) is None:  # else it was sent again
+                    history.save(key.name, answer, turn.session, ended=True)
+                if request.response:
+                    after = _digest_after(request, request.response)
+                    history.save(key.name, after, turn.session, ended=True)
         finally:
             self._turns.pop(turn.session, None)
             turn.pieces.put_nowait(None)
@@ -293,10 +327,26 @@ class Talks:
         while self._left:
             await _close(self._left.pop().host)
 
+    def _resuming(
+        self, key: AccessKey, agent: AsyncAgent, asked: ChatRequest, results: Sequence[tuple[Request, str]]
+    ) -> Callable[[TurnInProgress], Coroutine[Any, Any, None]]:
+        """The work of results of the client's calls, also if they were sent before."""
+        request, _ = results[-1]
+        runs = self._runs(key, agent, request.session, asked)
+
+        async def work(turn: TurnInProgress) -> None:
+            if not (name := runs.name_of_message(request.call)):
+                raise UsageError(f"The call {request.id} is no longer in session {request.session}.")
+            _answer(agent, key, results)
+            await _drive(turn, runs, lambda: runs.say("Continue.", turn=name))
+
+        return work
+
     def _deciding(
-        self, key: AccessKey, agent: AsyncAgent, session: str, request: Request, text: str
+        self, key: AccessKey, agent: AsyncAgent, session: str, request: Request, asked: ChatRequest
     ) -> Callable[[TurnInProgress], Coroutine[Any, Any, None]]:
         """The work of a message that decides a request."""
+        text = asked.text
 
         async def work(turn: TurnInProgress) -> None:
             if request.session != session:
@@ -306,7 +356,7 @@ class Talks:
                 )
                 return
             if not key.decides:
-                turn.say(f"This key may not decide. {_owner_decides(request)}")
+                turn.say(f"This key may not decide. {how_the_owner_decides(request)}")
                 return
             try:
                 turn.say(f"{decide(agent.broker, request.id, _decision(text, key.name))}.")
@@ -316,6 +366,8 @@ class Talks:
             except QuothError as error:
                 turn.say(str(error))
             runs = self._runs(key, agent, session, EMPTY)
+            if asked.tools.tools:
+                _use_tools(runs, agent, key, asked)
             if runs.resumable():
                 await _drive(turn, runs, runs.resume)
 
@@ -323,6 +375,48 @@ class Talks:
 
 
 EMPTY = ChatRequest("", (), "")
+
+
+def _use_tools(runs: Runs, agent: AsyncAgent, key: AccessKey, request: ChatRequest) -> None:
+    """Let a session have our tools and those of the request. Raises UsageError."""
+    if request.tools.tools and agent.host.parts.remote is not None:
+        raise UsageError("This server has the tools of a catalog (--remote), and takes no tools of clients.")
+    table, now = request.tools.beside(agent.host.table, key.name), runs.host.table
+    if table is not now and (table.schema_hash, table.hidden) != (now.schema_hash, now.hidden):
+        runs.use_own_tools(table)
+
+
+def _results_of(agent: AsyncAgent, key: AccessKey, request: ChatRequest) -> list[tuple[Request, str]]:
+    """The results that a client sends, each with its request. Raises UsageError for one of another key; other
+    ids are those of a conversation with another server, which a person may continue here."""
+    found = []
+    for id, text in request.results:
+        asked = None
+        with contextlib.suppress(UsageError):
+            asked = agent.broker.find(id)
+        if asked is not None and asked.id == id and is_for(asked, key.name):
+            found.append((asked, text))
+        elif request.resumes:
+            raise UsageError(f"tool_call_id {short(id, 80)!r} is not a call for this key.")
+    if request.resumes and len({asked.session for asked, _ in found}) > 1:
+        raise UsageError("The results are of calls in several conversations: send those of one.")
+    known = {tool.own for tool in request.tools.tools}
+    if missing := next((one for one, _ in found if one.tool not in known), None):
+        name = missing.tool.removeprefix(PREFIX)
+        raise UsageError(f"The call {missing.id} is of the tool {name}: send that tool again, in tools.")
+    return found
+
+
+def _answer(agent: AsyncAgent, key: AccessKey, results: Iterable[tuple[Request, str]]) -> None:
+    """Answer the requests of calls with their results; those that were answered before stay as they are."""
+    for asked, text in results:
+        if agent.broker.find(asked.id).state == "pending":
+            agent.broker.decide(asked.id, Decision("answer", by=f"client {key.name}", answer=text))
+
+
+def _digest_after(request: ChatRequest, response: str) -> str:
+    """The digest of the conversation up to a response, which its id names."""
+    return digest_of(request.model, [TalkMessage("response", response)])
 
 
 async def _drive(turn: TurnInProgress, runs: Runs, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
@@ -355,9 +449,13 @@ def _unfinished(runs: Runs) -> str:
 
 
 def _was_decided(runs: Runs) -> bool:
-    """Whether calls of a session waited, and all of them were decided."""
-    waited = any(one.status == "pending" for one in runs.unfinished())
-    return waited and not runs.host.broker.requests(session=runs.host.session)
+    """Whether calls of a session waited, and all of them were decided. The tools of its client may be missing
+    now."""
+    waited = [one for one in runs.unfinished() if one.status == "pending"]
+    forms = [form for one in waited for form in runs.host.record.waiting_calls(one)]
+    if any(form.tool.startswith(PREFIX) and form.tool not in runs.host.table for form in forms):
+        return False
+    return bool(waited) and not runs.host.broker.requests(session=runs.host.session)
 
 
 def _session_named(key: AccessKey, chosen: str, history: TalkIndex) -> str:
@@ -394,9 +492,11 @@ def _waiting_text(agent: AsyncAgent, session: str, key: AccessKey) -> str:
     """What waits in a session, in full, and the words that decide it."""
     texts = []
     for request in agent.broker.requests(session=session):
+        if is_for(request, key.name):
+            continue
         shown = pending_text(agent.broker, request.id)
         if not key.decides:
-            how = _owner_decides(request)
+            how = how_the_owner_decides(request)
         elif request.question is not None:
             how = f"To answer, send: answer {request.id} YOUR WORDS"
         else:
@@ -404,12 +504,6 @@ def _waiting_text(agent: AsyncAgent, session: str, key: AccessKey) -> str:
         fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", f"`{shown}")))
         texts.append(f"{fence}\n{shown.strip()}\n{fence}\n\n{how}")
     return "\n\n".join(texts)
-
-
-def _owner_decides(request: Request) -> str:
-    if request.question is not None:
-        return f"The owner answers with: quoth answer {request.id}"
-    return f"The owner decides with: quoth approve {request.id}, or: quoth deny {request.id}"
 
 
 def _hidden(line: str) -> str:

@@ -91,6 +91,13 @@ def question_of(decision: Decision) -> str:
     return "\n".join(filter(None, [rule, left_open(decision.rule), mixed(decision.rule), question]))
 
 
+def how_the_owner_decides(request: Request) -> str:
+    """Return the sentence, without its period, for a client that may not decide a request."""
+    if request.question is not None:
+        return f"The owner answers with: quoth answer {request.id}"
+    return f"The owner decides with: quoth approve {request.id}, or: quoth deny {request.id}"
+
+
 # Showing
 
 

@@ -16,6 +16,7 @@ PACKAGES = {
     "@modelcontextprotocol/conformance": "0.2.0-alpha.12",
     "@modelcontextprotocol/server-everything": "2026.8.31",
     "@modelcontextprotocol/server-filesystem": "2026.8.31",
+    "openai": "7.59.0",
     "@zereight/mcp-gitlab": "2.1.64",  # more than a hundred tools
     "axe-core": "4.14.1",  # faults of pages that keep people out
 }
