@@ -15,6 +15,7 @@ from commands import quoth
 from words import Gateway, desk, gateway
 
 from quoth.tools.call.call import ToolResult
+from quoth.tools.mcp import asking
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.entries import schema_fault, with_servers
 from quoth.tools.mcp.pins import pinned, write_pins
@@ -192,7 +193,10 @@ ENDS = {
 
 
 @pytest.mark.parametrize("point", ENDS)
-async def test_what_a_server_asks_without_an_end_is_stopped(tmp_path: Path, store: Store, point: int) -> None:
+async def test_what_a_server_asks_without_an_end_is_stopped(
+    tmp_path: Path, store: Store, point: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "PAUSES", (0.001,))
     given = {"snapshots": StoreSnapshots(lambda: store)}
 
     def at(*tools: Any, **parts: Any) -> Gateway:

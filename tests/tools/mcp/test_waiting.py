@@ -16,6 +16,7 @@ from words import Desk, desk, tool
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import SayYes
+from quoth.tools.mcp import asking
 from quoth.tools.mcp.asking import MAX_ROUNDS, Questions
 from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.policy import RulesPolicy
@@ -163,7 +164,8 @@ class Present:
         return "large"
 
 
-def test_rounds_have_an_end(store: Store) -> None:
+def test_rounds_have_an_end(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "PAUSES", (0.001,))
     shop, person = Shop(*[_needs(f"s{n}", size=_size()) for n in range(50)]), Present()
     said = _process(store, shop, person=person).pass_through(ORDER, session="s")
     assert said.message == f"The MCP server shop asked {MAX_ROUNDS} times without an end; it was stopped."

@@ -102,7 +102,7 @@ def test_without_a_refusal_a_lock_is_waited_for() -> None:
 
 
 def test_a_lock_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quoth.tools.storage.file_lock.WAIT_SECONDS", 0.02)
+    monkeypatch.setattr("quoth.tools.storage.file_lock.LOCK_WAIT_SECONDS", 0.02)
     with hold("a", "no"):
         said = complaint(BusyError, lambda: hold("a").__enter__())
     assert said.endswith(".lock is held by another process.")
