@@ -211,6 +211,7 @@ def test_a_request_that_was_approved_in_a_terminal_runs_with_the_next_message(tm
     folder = files(tmp_path / "shop", {"model.hy": MODEL})
     with serve(folder) as server:
         waits, session = session_of(server, "please write", name="chat")
+        assert f"chat (serve chat), {session}, reply" in quoth("pending", cwd=folder).out
         assert quoth("approve", request_in(waits), cwd=folder).code == 0
         done, same = session_of(server, "please write", waits, "go on", name="chat")
         assert same == session
