@@ -13,7 +13,7 @@ from quoth.agent.cli.common import agent_of, begin_to_serve
 from quoth.agent.cli.options import DONE, Options, RunOptions, argument, option, switch
 from quoth.agent.config.loading import load_config
 from quoth.agent.run.servers import configured
-from quoth.agent.terminal.output import results_only
+from quoth.agent.terminal.output import complain, results_only
 from quoth.tools.errors import UsageError
 from quoth.tools.installing import install_extra
 from quoth.tools.storage.paths import state_dir
@@ -117,6 +117,23 @@ def pins_named(options: Options, name: str) -> ServerPins:
     if pins is None:
         raise UsageError(f"{config.name} is not trusted yet. Type: quoth mcp trust {config.named}")
     return pins
+
+
+def trusted_servers(options: Options) -> list[ServerPins]:
+    """The trusted tools of each configured server that has any; a note for pins that cannot be read."""
+    from quoth.tools.mcp.pins import read_pins
+    from quoth.tools.mcp.servers import pins_of
+
+    found = []
+    for config in servers_of(options).configs.values():
+        try:
+            pins = read_pins(pins_of(config, options.folder))
+        except UsageError as error:
+            complain(str(error))
+            continue
+        if pins is not None:
+            found.append(pins)
+    return found
 
 
 def servers_of(options: Options) -> Servers:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.common import agent_of, begin_to_serve
-from quoth.agent.cli.mcp_serve import EXPOSE, opening_tools, serving_key
+from quoth.agent.cli.mcp_serve import EXPOSE, opening_tools, proxy_of, serving_key, trusted_servers
 from quoth.agent.cli.options import DONE, INTERRUPTED, RunOptions, option
 from quoth.agent.settings import ROWS
 from quoth.agent.terminal.output import complain, results_only
@@ -86,7 +86,7 @@ def serve_until_stopped(
     from quoth.agent.serve.app import build_app
     from quoth.agent.serve.ending import EndingServer
     from quoth.agent.serve.keys import KeyFile, make_keys
-    from quoth.agent.serve.mcp_http import client_of, mcp_part
+    from quoth.agent.serve.mcp_http import PATH, client_of, mcp_part
     from quoth.agent.serve.mcp_server import McpServer
     from quoth.agent.serve.openai import MODEL, openai_part
     from quoth.agent.view.door import ViewDoor
@@ -113,7 +113,8 @@ def serve_until_stopped(
     tools = McpServer(opening, client_of, secret=serving_key(), place=str(options.folder.resolve()))
     desk, door = WorkspaceDesk(options), ViewDoor(state_dir(), secrets.token_hex(8), keys)
     view = view_part(door, desk, PLACES, stopping=lambda: server.should_exit)
-    parts = [chats, mcp_part(tools), view]
+    proxies = [proxy_of(options, pins, client_of) for pins in trusted_servers(options)]
+    parts = [chats, mcp_part(tools), *(mcp_part(one, f"{PATH}/{one.name}") for one in proxies), view]
     app = build_app(parts, keys, hosts=options.allow_host, origins=options.allow_origin)
     server = EndingServer(app, parts)
 

@@ -1,5 +1,5 @@
-"""The part ``/mcp`` of ``quoth serve``: the Model Context Protocol over Streamable HTTP. A key's name is the
-client and the user; a session of the protocol belongs to the key that began it."""
+"""The parts ``/mcp`` and ``/mcp/SERVER`` of ``quoth serve``: the Model Context Protocol over Streamable HTTP.
+A key's name is the client and the user; a session of the protocol belongs to the key that began it."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from starlette.routing import Route
 from quoth.agent.serve.app import ServedPart
 from quoth.agent.serve.gate import MAX_BODY, Receive, Scope, Send, key_of
 from quoth.agent.serve.mcp_calls import Context, McpClient
+from quoth.agent.serve.mcp_proxy import McpProxy
 from quoth.agent.serve.mcp_server import McpServer
 
 PATH = "/mcp"
@@ -29,8 +30,8 @@ def client_of(ctx: Context) -> McpClient:
     return McpClient(key.name, key.decides, key.name)
 
 
-def mcp_part(made: McpServer) -> ServedPart:
-    """The routes of MCP to a server whose ``client_of`` is the one here."""
+def mcp_part(made: McpServer | McpProxy, path: str = PATH) -> ServedPart:
+    """The route of MCP to a server whose ``client_of`` is the one here."""
     manager = StreamableHTTPSessionManager(
         app=made.server,
         max_request_body_size=MAX_BODY,
@@ -46,7 +47,7 @@ def mcp_part(made: McpServer) -> ServedPart:
                 await made.aclose()
 
     return ServedPart(
-        [Route(PATH, _Owned(AuthContextMiddleware(StreamableHTTPASGIApp(manager))))], serving=serving
+        [Route(path, _Owned(AuthContextMiddleware(StreamableHTTPASGIApp(manager))))], serving=serving
     )
 
 

@@ -7,13 +7,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import mcp_types as types
 import pytest
 from mcp.client.client import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_client import ERAS, YES, Person, behind, process, proxied, says, text_of
 from mcp_house import House
 from mcp_server import command
+from serving import serving, token
 from words import quoth
 
 from quoth.tools.policy.limits import Quota
@@ -188,6 +191,22 @@ async def test_the_command_stands_between_on_stdio(house: House) -> None:
         assert quoth("approve", id, cwd=house.root).code == 0
         assert text_of(await at.call_tool("note", {"text": "x"})) == "noted"
     assert house.written == ["note x"]
+
+
+async def test_a_server_of_http_has_it_beside_its_own_tools(house: House) -> None:
+    person = Person(YES)
+    with serving(house.root, "--mcp", str(house.file)) as server:
+        for name, decides in (("me", True), ("chat", False)):
+            async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token(name)}"}) as http:
+                transport = streamable_http_client(f"{server.url}/mcp/fixture", http_client=http)
+                async with Client(transport, elicitation_callback=person.answer) as at:
+                    assert text_of(await at.call_tool("echo", {"text": "hi"})) == "hi"
+                    assert (await at.call_tool("note", {"text": name})).is_error is not decides
+        with server.client() as http:
+            assert http.post("/mcp/other").status_code == 404
+        with server.client(None) as http:
+            assert http.post("/mcp/fixture").status_code == 401
+    assert house.written == ["note me"]
 
 
 def test_a_server_that_is_not_trusted_is_not_served(house: House) -> None:
