@@ -85,6 +85,11 @@ class ClientCalls:
         for agent in self._agents.values():
             await agent.aclose()
 
+    @property
+    def agents(self) -> list[AsyncAgent]:
+        """The agents of the clients so far."""
+        return [*self._agents.values()]
+
     def agent(self, ctx: Context) -> AsyncAgent:
         """The agent of a client. Raises MCPError."""
         client = self.client_of(ctx)

@@ -6,6 +6,7 @@ The files of plans are listed and read by calls of tools, so that the rules judg
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -46,6 +47,19 @@ async def plans_of(agent: AsyncAgent) -> list[str]:
     names = found.value if found.ok and isinstance(found.value, list) else []
     files = [Path(str(name)) for name in names]
     return [file.name for file in files if file.parent == Path(PLANS) and file.suffix in SUFFIXES]
+
+
+def marks_of(agent: AsyncAgent) -> dict[str, Hashable]:
+    """A mark for each list of a client, which changes when the list may have changed."""
+    try:
+        files = tuple(sorted(one.name for one in Path(agent.workspace.root, PLANS).iterdir()))
+    except OSError:
+        files = ()
+    return {
+        "tools": agent.table.schema_hash,
+        "resources": (files, agent.transcript.outline.count()),
+        "prompts": files,
+    }
 
 
 async def plan_text(agent: AsyncAgent, name: str) -> str:

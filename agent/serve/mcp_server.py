@@ -6,7 +6,9 @@ Sources: the revisions 2025-11-25 and 2026-07-28 of https://modelcontextprotocol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import contextlib
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import version
 from typing import TypeVar
@@ -25,6 +27,7 @@ from quoth.tools.errors import QuothError, did_you_mean
 from quoth.tools.policy.limits import only_reads
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
+WATCH_SECONDS = 2.0  # between two looks for changed lists
 PAGE = 100  # entries of one page of a list
 INSTRUCTIONS = (
     "Tools of quoth. Each call is judged by its owner's rules. A call that waits for a decision names its "
@@ -76,14 +79,36 @@ class McpServer:
             on_completion=self._complete,
         )
         seal(self.server, lambda ctx: client_of(ctx).name, secret, place)
+        self._watching: asyncio.Task[None] | None = None
 
     async def aclose(self) -> None:
         """Stop the calls in progress and close the agents. What waits stays in the store."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait({self._watching})
         await self._calls.aclose()
         await self.server.aclose()
 
     def _agent(self, ctx: Context) -> AsyncAgent:
-        return self._calls.agent(ctx)
+        agent = self._calls.agent(ctx)
+        if self._watching is None:
+            self._watching = asyncio.create_task(self._watch())
+        return agent
+
+    async def _watch(self) -> None:
+        """Announce the lists that have changed."""
+        seen: dict[AsyncAgent, Mapping[str, Hashable]] = {}
+        while True:
+            changed: set[str] = set()
+            for agent in self._calls.agents:
+                with contextlib.suppress(QuothError):  # a store that cannot be read is looked at again
+                    now = offers.marks_of(agent)
+                    before = seen.get(agent, now)
+                    changed |= {kind for kind, mark in now.items() if before[kind] != mark}
+                    seen[agent] = now
+            for kind in sorted(changed):
+                self.server.announce(kind)
+            await asyncio.sleep(WATCH_SECONDS)
 
     def _tools(self, ctx: Context) -> Mapping[str, ShownTool]:
         """The tools of a client as it sees them; made again for another table, or if its schemas changed."""

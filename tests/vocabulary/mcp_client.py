@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +56,17 @@ async def client(
     name: str = "editor",
     secret: bytes = SECRET,
     named: Callable[[CognitiveTool], str] = name_at_client,
+    heard: Callable[[Any], Any] | None = None,
+    opened: Callable[[AsyncAgent], Any] = lambda agent: None,
     **settings: Any,
 ) -> AsyncIterator[Client]:
-    """A client in front of a server in this process; ``settings`` are those of its agents."""
+    """A client in front of a server in this process; ``settings`` are those of its agents, which ``opened``
+    receives; ``heard`` receives what the server announces."""
 
     def opening(caller: Caller) -> AsyncAgent:
         agent = AsyncAgent(workspace=folder, session=f"mcp-{caller.name}", **settings)
         agent.runs.use_tools(agent.table.where(exposing(patterns)))
+        opened(agent)
         return agent
 
     made = McpServer(
@@ -73,7 +77,8 @@ async def client(
         named=named,
     )
     info = types.Implementation(name=name, version="1")
-    asks = {} if person is None else {"elicitation_callback": person.answer}
+    asks: dict[str, Any] = {"message_handler": hearing(heard)}
+    asks |= {} if person is None else {"elicitation_callback": person.answer}
     try:
         async with Client(made.server, mode=mode, client_info=info, **asks) as found:  # type: ignore[arg-type]
             yield found
@@ -140,22 +145,27 @@ async def proxied(
     )
     info = types.Implementation(name=name, version="1")
     asks: dict[str, Any] = {} if person is None else {"elicitation_callback": person.answer}
-
-    async def hear(message: Any) -> None:
-        if heard is not None:
-            heard(message)
-
     try:
         async with Client(
             made.server,
             mode=mode,  # type: ignore[arg-type]
             client_info=info,
-            message_handler=hear,
+            message_handler=hearing(heard),
             **asks,
         ) as found:
             yield found
     finally:
         await made.aclose()
+
+
+def hearing(heard: Callable[[Any], Any] | None) -> Callable[[Any], Awaitable[None]]:
+    """What the client of the SDK calls with each announcement."""
+
+    async def hear(message: Any) -> None:
+        if heard is not None:
+            heard(message)
+
+    return hear
 
 
 def text_of(result: types.CallToolResult) -> str:

@@ -131,6 +131,10 @@ class Outline:
             kept = {name for (name,) in found}
             yield from ((last, name) for last, name in some if name in kept)
 
+    def count(self) -> int:
+        """The number of sessions."""
+        return int(self._store().execute(f"{_SESSIONS} SELECT count(*) FROM e")[0][0])
+
     def rows(self, names: Collection[str]) -> list[SessionRow]:
         """The rows of these sessions."""
         sql = f"SELECT session, count(*), min(at), max(at) FROM {MARKED} WHERE session = ? GROUP BY session"

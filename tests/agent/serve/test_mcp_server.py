@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_client import ERAS, YES, Person, client, process, says, text_of
 from words import files, quoth, tool
 
+from quoth.agent.client import AsyncAgent
 from quoth.agent.serve.mcp_server import PAGE
 from quoth.tools.registry.table import ToolTable
 
@@ -347,3 +348,49 @@ def test_a_person_at_a_terminal_reads_what_to_do(shop: Path) -> None:
     said = quoth("mcp", "serve", "--remote", "redis://localhost", cwd=shop)
     assert said.code == 2
     assert "remote" in said.err
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_list_that_changes_is_announced(shop: Path, table: ToolTable, mode: str) -> None:
+    agents: list[AsyncAgent] = []
+    heard: asyncio.Queue[Any] = asyncio.Queue()
+
+    def change() -> None:
+        (shop / "plans" / "more.org").write_text("#+TITLE: More\n")
+        made = table.copy()
+        tool("tea", lambda: 1, effects=["reads"], table=made)
+        agents[0].runs.use_tools(made)
+
+    async def kinds(wanted: set[str]) -> None:
+        while wanted:
+            name = type(await asyncio.wait_for(heard.get(), 60)).__name__
+            wanted.discard(name.removesuffix("Notification").replace("List", "sList"))
+
+    all_kinds = {"ToolsListChanged", "PromptsListChanged", "ResourcesListChanged"}
+    given: dict[str, Any] = {"tools": table, "opened": agents.append, "heard": heard.put_nowait}
+    async with client(shop, mode=mode, **given) as at:
+        await at.list_prompts()
+        if mode == ERAS[0]:
+            can = at.server_capabilities
+            assert can.tools == types.ToolsCapability(list_changed=True)
+            assert can.prompts == types.PromptsCapability(list_changed=True)
+            assert can.resources == types.ResourcesCapability(list_changed=True, subscribe=False)
+            change()
+            await kinds(all_kinds)
+        else:
+            every = {f"{kind}_list_changed": True for kind in ("tools", "prompts", "resources")}
+            async with at.listen(**every) as events:
+                change()
+                while all_kinds:
+                    all_kinds.discard(type(await asyncio.wait_for(anext(aiter(events)), 60)).__name__)
+        assert "tea" in [one.name for one in (await at.list_tools()).tools]
+
+
+async def test_the_text_of_an_exception_stays_here(shop: Path) -> None:
+    def broken(agent: AsyncAgent) -> None:
+        raise ZeroDivisionError("a secret")
+
+    async with client(shop, opened=broken) as at:
+        with pytest.raises(MCPError, match="tools/list failed inside quoth") as found:
+            await at.list_tools()
+        assert "secret" not in str(found.value)
