@@ -134,6 +134,8 @@ def callable_command(folder: Path) -> Iterator[list[str]]:
             process = Forked(**asked, streams=streams, leads=False)
             for stream in streams:
                 os.close(stream)
+            with contextlib.suppress(OSError):  # who asked has ended
+                client.sendall(f"{process.pid}\n".encode())
             if client in select.select([client, process.end], [], [])[0]:
                 process.kill()
             code = process.wait()

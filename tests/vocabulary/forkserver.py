@@ -55,7 +55,7 @@ EXTRAS = (
     ),
     *("taskiq_redis", "tree_sitter", "uvicorn"),
 )
-OF_EXTRAS = ("h2.connection", "keyring.core")
+OF_EXTRAS = ("h2.connection", "keyring.core", "mcp.server.mcpserver")
 
 
 def serve(requests: socket.socket) -> None:

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from commands import quoth
+from commands import calls, quoth
 from screens import Screen
 from servers import redis_program
 
@@ -38,6 +38,12 @@ _LED = re.compile(r"(quoth .+?)(?: < ([\w.-]+))?(?: > ([\w.-]+)|( 2>&1)? \| (.+)
 SHOP = ROOT / "plans" / "examples" / "shop"
 _KILL = re.compile(r"\$ kill (-9 )?%(\d)")
 _USES = re.compile(r"^#\+USES: (\S+)$", re.MULTILINE)  # a file of the shop, or * for the whole folder
+
+# What a shell, or quoth itself, starts: a fork of a process that has imported all, where it is a script.
+PROGRAMS = {
+    "quoth": '#!/bin/sh\nexec {forked} "$@"\n',
+    "python": '#!/bin/sh\ncase "$1" in *.py) exec {forked} "$@";; *) exec {python} "$@";; esac\n',
+}
 
 
 class Names:
@@ -104,7 +110,7 @@ class Names:
 
 
 def _environment(state: Path) -> dict[str, str]:
-    path = os.pathsep.join([f"{Path(sys.executable).parent}", f"{state.parent / 'bin'}", os.environ["PATH"]])
+    path = os.pathsep.join([f"{state.parent / 'bin'}", f"{Path(sys.executable).parent}", os.environ["PATH"]])
     own = {"QUOTH_STATE": str(state), "QUOTH_CONFIG": str(state / "config"), "LOGNAME": "ann"}
     return {**os.environ, **own, "PATH": path, "COLUMNS": "100"}
 
@@ -219,6 +225,10 @@ class Page:
         self.names = Names()
         self.jobs: list[Job] = []
         (place / "bin").mkdir()
+        for name, text in PROGRAMS.items():
+            program = place / "bin" / name
+            program.write_text(text.format(forked=shlex.join(calls()), python=shlex.quote(sys.executable)))
+            program.chmod(0o755)
 
     def typed(self, body: str) -> str:
         """The lines that are typed in a block, each with what it prints now."""

@@ -196,8 +196,8 @@ async def test_deadlines(tmp_path: Path) -> None:
     """Progress resets the idle deadline, never the total."""
     async with aclosing(connection(tmp_path)) as server:
         await server.tools()
-        slow = {"steps": 4, "seconds": 0.8}
-        assert text(await server.call("wait", slow, idle=2.5, deadline=60)) == "4 steps"
+        slow = {"steps": 30, "seconds": 0.1}
+        assert text(await server.call("wait", slow, idle=2.5, deadline=60)) == "30 steps"
         with pytest.raises(McpTimeout, match=r"did not answer within 0\.4 seconds without progress"):
             await server.call("wait", {"steps": 1, "seconds": 60}, idle=0.4)
         with pytest.raises(McpTimeout, match=r"did not answer within 0\.5 seconds\.") as caught:
