@@ -162,7 +162,7 @@ class _Drawing:
         said = [f"{name}: {row[name]}" for name in VERDICTS if row.get(name)]
         if row.get("rule") and row["rule"] in row["policy"]:  # it is quoted there
             said.remove(f"rule: {row['rule']}")
-        head = el("summary", _marks(event), el("code", brief), " ", _status(status), took)
+        head = el("summary", event.seq, " ", _time(event), " ", el("code", brief), " ", _status(status), took)
         return el(
             "details",
             head,
@@ -170,6 +170,7 @@ class _Drawing:
             el("p", "; ".join(said), class_="quiet") if said else None,
             [self._result(one) for one in results],
             self._changes(event),
+            el("p", _link(event, f"Event {event.id}")),  # not in the summary, which is itself pressed
             self._nodes(inner),
             id=anchor(event.seq),
             class_="call",
@@ -245,8 +246,15 @@ def _status(status: str) -> Html:
 
 def _marks(event: Event) -> Html:
     """The number of an event, which leads to it, and its time of day."""
-    link = el("a", event.seq, href=f"#{anchor(event.seq)}", class_="seq", title=f"Event {event.id}")
-    return html(link, " ", el("time", event.at[11:19], datetime=event.at, class_="quiet"), " ")
+    return html(_link(event, event.seq), " ", _time(event), " ")
+
+
+def _link(event: Event, words: str | int) -> Html:
+    return el("a", words, href=f"#{anchor(event.seq)}", class_="seq", title=f"Event {event.id}")
+
+
+def _time(event: Event) -> Html:
+    return el("time", event.at[11:19], datetime=event.at, class_="quiet")
 
 
 def _leaf(event: Event) -> Iterator[Html]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import npm
 import pytest
@@ -17,6 +19,8 @@ from quoth.agent.view.places import PLACES
 pytestmark = pytest.mark.skipif(not BROWSER, reason="needs a Chromium")
 PHONE = 360
 WRITE = '(write-file :path "a.txt" :content "one\\nzwei\\n")'
+READ = '(read-file :path "a.txt")'
+PLAN = "* PLAN build\n#+begin_src hy\n(+ 1 2)\n#+end_src\n"
 ASK = '(ask-person :question "Which colour?" :choices ["red" "blue"])'
 WIDE = f'(write-file :path "{"long-name-" * 12}.txt" :content "{"word" * 400}")'
 # What axe finds grave in a page.
@@ -48,16 +52,40 @@ def let_in(view: Viewed, tab: Tab, home: str) -> None:
     assert tab.run("location.href") == home
 
 
+def template_of(path: str) -> str:
+    """The path of the place that serves a page; empty if none does."""
+    shapes = {
+        place.path: re.sub(r"\\{\w+\\}", "[^/]+", re.escape(place.path))
+        for place in PLACES
+        if not place.posts
+    }
+    return next((name for name, shape in shapes.items() if re.fullmatch(shape, urlsplit(path).path)), "")
+
+
 def test_every_page_fits_a_phone_and_has_no_grave_fault(view: Viewed, ann: Agent, chromium: Chromium) -> None:
+    """From link to link, until a page of each place was seen, and each request."""
+    files(view.folder, {"plan.org": PLAN})
+    with agent(view.folder, READ, WRITE, "Done.", consent="yes", user="me") as worker:
+        worker.run(f"A {'very-' * 30}long task")
+        worker.fly(view.folder / "plan.org")
+        worker.call('(block :operation "append" :label "human" :content "likes pears")')
+        undo = f"/view/sessions/{worker.session}/undo"
     for form in (WRITE, ASK, WIDE):
         ann.call(form)
-    paths = [place.path for place in PLACES if not place.posts and "{" not in place.path]
-    paths += [f"/view/request/{one.id}" for one in ann.broker.requests()]
     axe = Path(npm.program("axe-core", "axe.min.js")).read_text() if npm.IS_ASKED else ""
+    left = [*(place.path for place in PLACES if place.name), undo]
+    paths, seen = set[str](), set[str]()
     with view.served() as home:
         tab = chromium.tab()
         let_in(view, tab, home)
-        for path in paths:
+        while left:
+            path = left.pop(0)
+            template = template_of(path)
+            assert template, path
+            if path in paths or (template in seen and "{id}" not in template):
+                continue
+            paths.add(path)
+            seen.add(template)
             for dark, scripts in ((False, False), (True, True)):
                 tab.looks(width=PHONE, dark=dark, scripts=scripts)
                 tab.go(home.removesuffix("/view/") + path)
@@ -65,10 +93,13 @@ def test_every_page_fits_a_phone_and_has_no_grave_fault(view: Viewed, ann: Agent
                 assert tab.complaints() == [], path
                 ground = tab.run("getComputedStyle(document.body).backgroundColor")
                 assert (ground == "rgb(255, 255, 255)") is not dark
+            links = tab.run("[...document.querySelectorAll('main a')].map(one => one.getAttribute('href'))")
+            left += [link for link in links if link.startswith("/view/") and link not in left]
             tab.run(axe)
             for dark in (True, False) if axe else ():
                 tab.looks(width=PHONE, dark=dark)
                 assert tab.run(AXE) == [], path
+    assert seen == {place.path for place in PLACES if not place.posts}
 
 
 @pytest.mark.parametrize("scripts", [True, False])
