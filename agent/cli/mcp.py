@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,17 +17,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from quoth.agent.cli.common import run_call, text_of
 from quoth.agent.cli.mcp_serve import mcp_proxy, mcp_serve, pins_named, servers_of
 from quoth.agent.cli.options import (
+    AFTER,
     DONE,
     FAILED,
     Actions,
     AgentOptions,
     Options,
+    Parser,
     argument,
     option,
+    parsed,
     switch,
 )
 from quoth.agent.config.loading import load_config
 from quoth.agent.run.servers import setup_of
+from quoth.agent.settings import is_given
 from quoth.agent.terminal.input import read_file, require_person
 from quoth.agent.terminal.output import complain, print_json, print_line, tell_next
 from quoth.tools.errors import UsageError, no_such
@@ -100,6 +105,12 @@ class AddOptions(Options):
     replace: bool = switch("--replace", "replace a server of that name")
 
 
+class CommandOptions(AddOptions):
+    """The options again, where they follow the name."""
+
+    name: str = argument("COMMAND", "its URL, or its program")
+
+
 class ServerOptions(Options):
     groups = GROUPS
     name: str = argument("SERVER", SERVER)
@@ -134,13 +145,12 @@ class ToolCallOptions(AgentOptions):
 def add(options: AddOptions) -> int:
     """Add a server to the user's own file."""
     require_person()
-    words, named = _own_options(options)
-    if not words:
-        raise UsageError(f"Give the server's URL or its program: quoth mcp add {options.name} COMMAND…")
+    options = _whole(options)
+    words = [*options.words]
     name, url = server_name(options.name), words[0].startswith(("https://", "http://"))
     if url and len(words) > 1:
         raise UsageError(f"A URL takes no arguments: {visible(words[1])}")
-    if not url and not named["cwd"] and (file := next(filter(_is_here, words), "")):
+    if not url and not options.cwd and (file := next(filter(_is_here, words), "")):
         raise UsageError(
             f"{visible(file)} is in this folder, but the server starts in an empty one. Give its path from /,"
             " or --cwd . for the workspace."
@@ -149,10 +159,10 @@ def add(options: AddOptions) -> int:
         name,
         command="" if url else words[0],
         args=() if url else tuple(words[1:]),
-        env=named["env"],
-        cwd=named["cwd"],
+        env=dict(options.env),
+        cwd=options.cwd,
         url=words[0] if url else "",
-        headers=named["header"],
+        headers=dict(options.header),
     )
     file = at_home(add_server(config, replacing=options.replace))
     if options.json:
@@ -168,30 +178,20 @@ def _is_here(word: str) -> bool:
     return not word.startswith(("-", "/")) and ("." in word or "/" in word) and Path(word).is_file()
 
 
-def _own_options(options: AddOptions) -> tuple[list[str], dict[str, Any]]:
-    """The words of the server's command, and the options before them; these may follow the name, too."""
-    named: dict[str, Any] = {"env": [*options.env], "header": [*options.header], "cwd": options.cwd}
-    words = [*options.words]
-    while words and words[0].startswith("--"):
-        word, equals, value = words.pop(0).partition("=")
-        if word == "--":
-            break
-        if word == "--replace":
-            options.replace = True
-            continue
-        if word.removeprefix("--") not in named:
-            raise UsageError(
-                f"quoth mcp add has no option {visible(word)}. Options of the server's program follow its"
-                " command."
-            )
-        if not equals and not words:
-            raise UsageError(f"{word} needs a value.")
-        value = value if equals else words.pop(0)
-        try:
-            named[word[2:]] = value if word == "--cwd" else [*named[word[2:]], _pair(value)]
-        except argparse.ArgumentTypeError as error:
-            raise UsageError(f"{word}: {error}.") from None
-    return words, {**named, "env": dict(named["env"]), "header": dict(named["header"])}
+def _whole(options: AddOptions) -> AddOptions:
+    """The options, with those that follow the name. Read again there, the server's program is in place of the
+    name."""
+    if not any(word != "--" for word in options.words):
+        raise UsageError(f"Give the server's URL or its program: quoth mcp add {options.name} COMMAND…")
+    parser = Parser(prog="quoth mcp add")
+    parser.add_fields(CommandOptions, AFTER)
+    parser.set_defaults(kind=CommandOptions, do=add, command="mcp add")
+    _, more = parsed(parser, options.words)
+    assert isinstance(more, CommandOptions)
+    given = {name: value for name, value in vars(more).items() if is_given(value)}
+    words = [given.pop("name"), *given.pop("words", ())]
+    joined = {name: [*getattr(options, name), *given.pop(name, ())] for name in ("env", "header")}
+    return replace(options, words=words, **joined, **given)
 
 
 def remove(options: ServerOptions) -> int:

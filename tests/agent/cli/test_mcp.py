@@ -91,7 +91,7 @@ def test_a_person_at_a_terminal_is_asked(shell: Shell) -> None:
         ("add shop --", "Give the server's URL or its program"),
         ("add shop https://shop.example/mcp more", "A URL takes no arguments: more"),
         ("add shop --hedaer A=b -- x", "quoth mcp add has no option --hedaer"),
-        ("add shop --env", "--env needs a value"),
+        ("add shop --env", "--env: expected one argument"),
         ("add shop --env A -- x", "--env: expected NAME=VALUE, not A"),
         ("add shop --header A=b -- x", "has no headers"),
         ("trust shop", "There is no MCP server shop."),
