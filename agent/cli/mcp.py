@@ -50,6 +50,7 @@ from quoth.tools.mcp.pins import (
     ServerPins,
     ToolChange,
     ToolPin,
+    bounded,
     changes,
     forget_pins,
     lines_of,
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 GROUPS = "--mcp"
+DIGITS = 32  # of a digest: with fewer a server could make two forms that begin alike
 SERVER = "the name of a server"
 
 
@@ -264,7 +266,7 @@ def _show_tools(options: ListOptions, name: str) -> int:
         return DONE
     for row in rows:
         hints = f"  says {', '.join(row['says'])}" if row["says"] else ""
-        print_line(f"{row['name']}  {_effects_words(row['effects'])}  digest {row['digest'][:12]}{hints}")
+        print_line(f"{row['name']}  {_effects_words(row['effects'])}  digest {row['digest'][:DIGITS]}{hints}")
     return DONE
 
 
@@ -369,17 +371,17 @@ def _shown(
 
 def _shown_tool(pins: ServerPins, pin: ToolPin, change: ToolChange | None, stated: Effects) -> Iterator[str]:
     effects, rule = stated_effects(stated, name := entry_name(pins.server, pin.name), pin)
-    head = f"{name}  digest {pin.digest[:12]}"
+    head = f"{name}  digest {pin.digest[:DIGITS]}"
     yield head if change is None else f"{head}  {change.what}"
     if change is not None and change.before is not None:
-        yield from (f"  {line}" for line in change.difference())
+        yield from (f"  {line}" for line in bounded(change.difference()))
     else:
-        yield from (f"  {line}" for line in lines_of(pin.fields))
+        yield from (f"  {line}" for line in bounded(lines_of(pin.fields)))
     by = f"by {rule}" if rule else "the default: each call asks"
     yield f"  effects: {_effects_words(effects)} ({by})"
     if not rule and pin.renewed and name in stated:
         one = next(iter(stated[name]))
-        kept = f'(effects {name} {_effects_words(one.effects)} :digest "{pin.digest[:12]}")'
+        kept = f'(effects {name} {_effects_words(one.effects)} :digest "{pin.digest[:DIGITS]}")'
         yield f"  {one.place} is about an earlier form; for this one: {kept}"
 
 
@@ -394,7 +396,7 @@ def diff(options: ServerOptions) -> int:
         return FAILED if changed else DONE
     for change in changed.values():
         print_line(change.sentence())
-        for line in change.difference():
+        for line in bounded(change.difference()):
             print_line(f"  {line}")
     if not changed:
         print_line(f"The tools of {config.name} are as you trusted them.")

@@ -85,7 +85,8 @@ class Names:
         (r"(?<=, hash )[0-9a-f]{12}\b", "5d0c4b1a9e7f"),
         (r"(?<=as call )[0-9a-f]{10}\b", "23a396caf7"),
         (r"\b[0-9a-f]{64}\b", "8ebbed846c68bdba…"),
-        (r'(?:(?<=digest )|(?<=digest "))[0-9a-f]{12}\b', "3f9a21c04b7e"),
+        (r"(?<=digest )[0-9a-f]{12}\b", "3f9a21c04b7e"),
+        (r'(?:(?<=digest )|(?<=digest "))[0-9a-f]{32}\b', "3f9a21c04b7e5d186a90c2e4f1b7d835"),
         (r"(?<=, in )\d+ (hours?|minutes?|seconds?|s)(?=\.)", "8 hours"),
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from typing import Any, Literal
 from quoth.tools.errors import UsageError
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import private_folder, state_dir
-from quoth.tools.text import listed
+from quoth.tools.text import listed, number_of
 from quoth.tools.visible import visible
 
 FIELDS = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
@@ -35,6 +36,7 @@ IN_WORDS = {
 }
 OPENED = 2  # levels of a schema that are shown line by line
 MAX_SHOWN = 4_000  # characters of one line
+MOST_LINES = 300  # of one tool, at a terminal
 MAX_FILE = 64_000_000  # bytes
 CHECKED = 1  # to be raised where the bounds of schemas (registry/whole_schema.py) are tightened
 KEPT = ("name", "digest", "text", "about", "declares", "says", "renewed", "fault")
@@ -136,6 +138,14 @@ def lines_of(fields: Fields) -> list[str]:
     """The fields of a tool as lines for a person, with misleading characters escaped: a schema has a line for
     each of its parameters."""
     return [line for key in FIELDS if (value := fields.get(key)) for line in _lines(key, value)]
+
+
+def bounded(lines: Iterable[str]) -> Iterator[str]:
+    """The first MOST_LINES lines, and a sentence about the others: a server may send any number."""
+    rest = iter(lines)
+    yield from itertools.islice(rest, MOST_LINES)
+    if left := sum(1 for _ in rest):
+        yield f"… and {number_of(left, 'more line')} of this tool, not shown here"
 
 
 def _lines(key: str, value: Any, depth: int = 0) -> Iterator[str]:

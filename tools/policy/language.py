@@ -65,7 +65,7 @@ from quoth.tools.registry.tool import COSTS, EFFECTS, CognitiveTool, ServedTool
 UNITS = {"second": 1, "seconds": 1, "minute": 60, "minutes": 60, "hour": 3600, "hours": 3600}
 
 HEADS = (*KINDS, "quota", "cooldown", "careful", "effects")
-DIGEST = re.compile(r"[0-9a-f]{8,64}")
+DIGEST = re.compile(r"[0-9a-f]{32,64}")  # fewer: a server could make two forms that begin alike
 EXAMPLE = '(deny (write-file :path (under "secret")))'
 CIRCUMSTANCES = (
     "effects",
@@ -151,7 +151,8 @@ class _RuleReader(PredicateReader):
             digest = self.text(words[at + 1], ":digest") if at + 2 == len(words) else ""
             if not DIGEST.fullmatch(digest):
                 raise self.fault(
-                    words[at], ':digest is last, with 8 to 64 hex digits in quotes, as in :digest "3f9a21c0".'
+                    words[at],
+                    ":digest is last, with 32 to 64 hex digits in quotes, as quoth mcp trust shows it.",
                 )
             del words[at:]
         found = tuple(self.word(node, EFFECTS, "(effects …)") for node in words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from words import complaint
 
 from quoth.tools.errors import UsageError
 from quoth.tools.mcp.pins import (
+    MOST_LINES,
+    bounded,
     changes,
     digest_of,
     forget_pins,
@@ -149,3 +152,10 @@ def test_a_tool_stays_renewed_until_its_first_form_returns() -> None:
 
 def test_a_digest_depends_on_the_server() -> None:
     assert digest_of(AT, BUY) != digest_of("https://shop.example/mcp", BUY)
+
+
+def test_a_terminal_gets_a_bounded_number_of_lines() -> None:
+    shown = [*bounded(lines_of({**BUY, "description": "x\n" * 100_000}))]
+    assert len(shown) == MOST_LINES + 1
+    assert re.fullmatch(r"… and 9[\d,]+ more lines of this tool, not shown here", shown[-1])
+    assert [*bounded(lines_of(BUY))] == lines_of(BUY)

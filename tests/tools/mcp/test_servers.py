@@ -85,7 +85,7 @@ async def test_stated_effects_count_for_the_first_form_only(house: House) -> Non
     async with house.agent(consent=None) as agent:
         assert agent.table.get("fixture--echo").effects == ("net", "writes")
     digest = renewed.tools["echo"].digest
-    house.rules(f'(effects fixture--echo :reads :digest "{digest[:12]}")')
+    house.rules(f'(effects fixture--echo :reads :digest "{digest[:32]}")')
     async with house.agent(consent=None) as agent:
         assert agent.table.get("fixture--echo").effects == ("reads",)
 

@@ -20,7 +20,8 @@ from quoth.tools.policy.offer import offered
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.tool import CognitiveTool, ServedTool
 
-DIGEST = "3f9a21c0" + "0" * 56
+SHORT = "3f9a21c0" * 4
+DIGEST = SHORT + "0" * 32
 HINTS = ("readOnlyHint", "destructiveHint")
 
 
@@ -94,7 +95,7 @@ def test_effects_are_for_a_digest_and_only_in_the_users_own_rules() -> None:
     assert (one.tool, one.effects) == ("github--get-issue", ("reads",))
     assert one.counts(DIGEST, renewed=False)
     assert not one.counts(DIGEST, renewed=True)
-    text = b'(effects github--get-issue :reads :net :digest "3f9a21c0")'
+    text = f'(effects github--get-issue :reads :net :digest "{SHORT}")'.encode()
     (exact,) = parse_layer("user", text, "policy.hy").orders.effects
     assert exact.counts(DIGEST, renewed=True)
     assert not exact.counts("4" + DIGEST[1:], renewed=False)
@@ -109,9 +110,9 @@ def test_effects_are_for_a_digest_and_only_in_the_users_own_rules() -> None:
         ("(effects read-file :reads)", "the name of an MCP server's tool"),
         ("(effects a--b)", "the name of an MCP server's tool"),
         ("(effects a--b :raeds)", "Did you mean :reads?"),
-        ('(effects a--b :digest "3f9a21c0")', "at least one effect"),
-        ('(effects a--b :reads :digest "3f9")', "8 to 64 hex digits"),
-        ('(effects a--b :digest "3f9a21c0" :reads)', ":digest is last"),
+        (f'(effects a--b :digest "{SHORT}")', "at least one effect"),
+        ('(effects a--b :reads :digest "3f9")', "32 to 64 hex digits"),
+        (f'(effects a--b :digest "{SHORT}" :reads)', ":digest is last"),
         ("(effects a--b :reads :digest)", ":digest is last"),
         ('(deny (mcp :sever "x"))', "Did you mean :server?"),
         ("(deny (mcp :server))", "has no value"),
