@@ -54,6 +54,7 @@ class AgentFormat:
     every: str = "*"  # the matcher of all tools
     settings: tuple[str, ...] = ()
     mark: str = ""  # the environment variable that its commands have
+    project: str = ""  # the environment variable of its hooks that names the folder where it was started
     then: str = ""  # what else the person does, after installing
     unseen: tuple[str, ...] = ()
     read: str = ""
@@ -112,6 +113,7 @@ CLAUDE_CODE = AgentFormat(
         ".claude/settings.json",
         ".claude/settings.local.json",
     ),
+    project="CLAUDE_PROJECT_DIR",
     mark="CLAUDECODE",
     then='"onFailure" has an effect from Claude Code 2.1.295 on. To see the hook: /hooks',
     unseen=(
@@ -168,6 +170,7 @@ GEMINI_CLI = AgentFormat(
     flat=True,
     every=".*",
     settings=("~/.gemini/settings.json", ".gemini/settings.json"),
+    project="GEMINI_PROJECT_DIR",
     mark="GEMINI_CLI",
     then="To see the hook: /hooks panel",
     unseen=(

@@ -49,7 +49,9 @@ def run(agent: AgentFormat, options: dict[str, Any]) -> int:
     try:
         from quoth.agent.guard.judging import MOST_BYTES, GuardSettings, answer
 
-        said = answer(agent, _read(MOST_BYTES + 1), GuardSettings(**options))
+        said = answer(
+            agent, _read(MOST_BYTES + 1), GuardSettings(**options, project=os.environ.get(agent.project, ""))
+        )
     except Exception as error:
         said = agent.answer("deny", f"quoth denies this call: it failed ({type(error).__name__}).")
     once.say(said)

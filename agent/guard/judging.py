@@ -19,17 +19,17 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.guard.calls import call_of, name_of, row_of
 from quoth.agent.guard.formats import AgentFormat, fields_of
+from quoth.agent.guard.places import projects_of
 from quoth.agent.guard.verdicts import GuardPolicy
 from quoth.tools.call.call import Call, EditedCall, ToolResult, Verdict, ask, deny, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import Consent, Limits, NoLimits
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
-from quoth.tools.errors import InvalidCallError, QuothError
+from quoth.tools.errors import QuothError
 from quoth.tools.history.audit import StoreAudit, row_of_host
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.policy import RulesPolicy
-from quoth.tools.policy.project import find_project
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.values import encodable
 from quoth.tools.storage.paths import config_dir, is_missing
@@ -42,17 +42,20 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 16_000_000  # of an input
 LONGEST_REASON = 2000
+STRICTEST = ("deny", "ask", "", "allow")  # "": the rules of the agent decide
 
 
 @dataclass(frozen=True)
 class GuardSettings:
     """``strict``: a call that no rule names asks. ``may_allow``: an allow is said. ``policy`` is a further
-    file of rules. ``user`` is the name for rules and records, if it is not the login name."""
+    file of rules. ``user`` is the name for rules and records, if it is not the login name. ``project`` is the
+    folder in which the agent was started, as its environment names it."""
 
     strict: bool = False
     may_allow: bool = False
     policy: str | None = None
     user: str = ""
+    project: str = ""
 
 
 def answer(agent: AgentFormat, data: bytes, options: GuardSettings) -> str:
@@ -81,7 +84,16 @@ async def _answer(agent: AgentFormat, data: bytes, options: GuardSettings) -> st
         tool, given, cwd, session = fields_of(agent, read_input(data))
     except (ValueError, RecursionError) as error:
         return denial(agent, f"its input cannot be read: {error}.")
-    return await _Guarded(agent, tool, encodable(session)[:200], cwd, options).answer(given)
+    kind, why = "allow", ""
+    for root in projects_of(agent.name, encodable(session), cwd, options.project):
+        said, reason = await _Guarded(agent, tool, encodable(session)[:200], cwd, root, options).answer(given)
+        if STRICTEST.index(said) < STRICTEST.index(kind):
+            kind, why = said, reason
+        if kind == "deny":
+            break
+    if kind == "allow":
+        why = "The rules of quoth allow this call."
+    return agent.answer(kind, why) if kind else ""
 
 
 def read_input(data: bytes) -> Any:
@@ -111,21 +123,20 @@ def _no_number(name: str) -> Any:
 
 
 class _Guarded:
-    """One call: the parts of its door, and its answer."""
+    """One call under the rules of one project: the parts of its door, and its answer."""
 
-    def __init__(self, agent: AgentFormat, tool: str, session: str, cwd: str, options: GuardSettings) -> None:
+    def __init__(
+        self, agent: AgentFormat, tool: str, session: str, cwd: str, root: Path, options: GuardSettings
+    ) -> None:
         self._agent, self._tool, self._session, self._options = agent, tool, session, options
         self._user = options.user or user_name()
         self._cwd = os.path.realpath(cwd)
-        if not Path(self._cwd).is_dir():
-            raise InvalidCallError(f'"cwd" {cwd} is not a folder.')
-        project = find_project(self._cwd)
-        project.require_rules()
-        self._folder = os.path.relpath(self._cwd, project.root)
-        self._workspace = Workspace(project.root)
-        self._store = WorkspaceStore(project.root)
+        self._folder = os.path.relpath(self._cwd, root)
+        self._workspace = Workspace(root)
+        self._store = WorkspaceStore(root)
 
-    async def answer(self, given: dict[str, Any]) -> str:
+    async def answer(self, given: dict[str, Any]) -> tuple[str, str]:
+        """The kind of the answer, empty if the agent's own rules decide, and the reason."""
         try:
             result, policy = await self._judged(given)
         except Exception as error:
@@ -171,19 +182,16 @@ class _Guarded:
 
         return Broker(self._store, table, self._workspace, audit=StoreAudit(self._store))
 
-    def _said(self, result: ToolResult, policy: GuardPolicy) -> str:
+    def _said(self, result: ToolResult, policy: GuardPolicy) -> tuple[str, str]:
         agent, why = self._agent, visible(result.message)[:LONGEST_REASON]
         if result.ok:
-            says = self._options.may_allow and policy.named
-            return agent.answer("allow", "The rules of quoth allow this call.") if says else ""
+            return "allow" if self._options.may_allow and policy.named else "", ""
         if result.status != "pending":
-            return agent.answer("deny", why)
+            return "deny", why
         if agent.asks:
-            return agent.answer("ask", why)
+            return "ask", why
         how = shlex.join(["quoth", "approve", result.request, "--workspace", str(self._workspace.root)])
-        return agent.answer(
-            "deny", f"{why} A person can approve it with: {how}. Then make the very same call again."
-        )
+        return "deny", f"{why} A person can approve it with: {how}. Then make the very same call again."
 
     def _record(self, message: str) -> None:
         """Record a call that could not be judged; it is denied in any case."""

@@ -136,7 +136,8 @@ def test_the_project_is_that_of_the_folder_of_the_call(tmp_path: Path, here: Pat
     quoth("trust", "--yes", cwd=here)
     assert ran("codex", "make", here / "src").kind == "deny"
     other = files(tmp_path / "other", {".git/HEAD": ""})
-    assert ran("codex", "make", other).kind == ""
+    theirs = sent("codex", "Bash", {"command": "make"}, other, session_id="theirs")
+    assert answered("codex", theirs).kind == ""
 
 
 def test_quotas_count_the_calls_of_an_agent(here: Path, rules: Any) -> None:
@@ -253,3 +254,23 @@ def test_the_page_lists_what_no_hook_sees() -> None:
         assert f"- {agent.title} :: " in text
         for what in agent.unseen:
             assert what in text
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_model_does_not_leave_the_rules_by_naming_another_folder(
+    agent: str, here: Path, tmp_path: Path
+) -> None:
+    files(here, {".quoth/policy.hy": '(deny (shell :argv ["make" ...]) :why "ask ann")'})
+    quoth("trust", "--yes", cwd=here)
+    other = files(tmp_path / "other", {".git/HEAD": ""})
+    call = (agent, RUNNER[agent], {"command": "make"})
+    assert answered(agent, sent(*call, other, session_id="theirs")).kind == ""  # begun there
+    named = answered(agent, sent(*call, other, session_id="theirs"), project=str(here))
+    assert (named.kind, "ask ann" in named.reason) == ("deny", True)
+    assert answered(agent, sent(agent, RUNNER[agent], {"command": "ls"}, here)).kind == ""
+    assert "ask ann" in answered(agent, sent(*call, other)).reason  # a later call of the same session
+    files(other, {".quoth/policy.hy": '(deny (shell :argv ["ls"]) :why "ask ben")'})
+    quoth("trust", "--yes", cwd=other)
+    both = answered(agent, sent(agent, RUNNER[agent], {"command": "ls"}, other))
+    assert "ask ben" in both.reason
+    assert "was started" in answered(agent, sent(*call, other), project=str(tmp_path / "gone")).reason
