@@ -42,6 +42,12 @@ def own_command() -> str:
     return "quoth" if found and script.samefile(found) else shlex.quote(sys.argv[0])
 
 
+def own_program() -> list[str]:
+    """The words that start this very quoth, independent of PATH and the current folder."""
+    beside = Path(sys.executable).with_name("quoth")
+    return [str(beside)] if beside.is_file() else [sys.executable, "-P", "-m", "quoth"]
+
+
 def _tool_environment(prefix: Path) -> str:
     """The owner of this environment: ``uv`` for …/uv/tools/quoth, ``pipx`` for …/pipx/venvs/quoth."""
     above = prefix.parts[-3:-1]

@@ -250,7 +250,12 @@ def with_agent(
             for note in (*agent.policy.notes, *agent.config.notes):
                 complain(note)
             task = asyncio.ensure_future(work(agent))
-            pressed = False
+            pressed = told = False
+
+            def end() -> None:
+                nonlocal told
+                told = True
+                task.cancel()
 
             def interrupt() -> None:
                 nonlocal pressed
@@ -261,9 +266,12 @@ def with_agent(
             before = signal.getsignal(signal.SIGINT)
             loop.add_signal_handler(signal.SIGINT, interrupt)
             for ending in (signal.SIGTERM, signal.SIGHUP):  # then the started programs are stopped too
-                loop.add_signal_handler(ending, task.cancel)
+                loop.add_signal_handler(ending, end)
             try:
                 code = await task
+                await asyncio.sleep(0)  # then a signal that came at the end of the work is heard
+                if told:
+                    return interrupted(options.json)
                 return INTERRUPTED if pressed and code == PENDING else code  # a question was taken back
             except asyncio.CancelledError:
                 return interrupted(options.json)

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from quoth.tools.storage.database import Store
 
 PLANS = (".org", ".md", ".markdown")
+SERVICES = ("systemd", "launchd", "cron")
 READ_CHARS = 300
 UNBEGUN = ("", "PLAN", "APPROVED", "DENIED")  # the words that a decision replaces in a step
 
@@ -73,6 +74,17 @@ class FlyOptions(AgentOptions):
     until: str = option("--until", "PHASE", "stop after this phase or step", default="", type=_name)
     parallel: bool = switch("--parallel", "run independent steps at the same time")
     again: bool = switch("--again", "run all steps again, including finished ones")
+    watch: bool = switch(
+        "--watch", "PLAN.org or a folder: fly each plan when its SCHEDULED time comes, until Ctrl-C"
+    )
+    due: bool = switch("--due", "PLAN.org or a folder: fly the plans whose time has come, then end")
+    service: str = option(
+        "--service",
+        "KIND",
+        "with --watch: print a service of systemd or launchd, or a line for cron, and do nothing else",
+        default="",
+        choices=SERVICES,
+    )
     copy: bool = switch("--copy", "fly a copy in a new folder; the file itself is not changed")
 
 
@@ -88,16 +100,19 @@ def fly(options: FlyOptions) -> int:
     """Fly a plan; or check it, or list its calls."""
     from quoth.agent.flight.plan_file import PlanFile
 
-    _refuse_together(options)
     if options.copy:
         options = replace(options, plan=_copied(options.plan))
     file = PlanFile(options.plan)
     with open_store(options) as store:
-        begun = options if options.again else _as_begun(options, store, file)
         if options.check or options.dry_run:  # only look; start no flight
-            own = _as_looked_at(options, begun)
+            own = _as_looked_at(options, _as_begun(options, store, file))
             return _check(own, file) if options.check else _dry_run(own, file, store)
-        return _fly(begun, file, store)
+        return fly_as_begun(options, file, store)
+
+
+def fly_as_begun(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
+    """Fly a plan with the options of its unfinished flight, if there is one."""
+    return _fly(options if options.again else _as_begun(options, store, file), file, store)
 
 
 def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
@@ -149,10 +164,16 @@ def _fly(options: FlyOptions, file: PlanFile, store: Store | None) -> int:
     )
 
 
-def _refuse_together(options: FlyOptions) -> None:
+def refuse_together(options: FlyOptions) -> None:
     """Raise UsageError for options that exclude each other."""
     looks = [word for word, given in (("--check", options.check), ("--dry-run", options.dry_run)) if given]
-    given = {"--parallel": options.parallel, "--again": options.again, "--copy": options.copy}
+    given = {
+        "--parallel": options.parallel,
+        "--again": options.again,
+        "--copy": options.copy,
+        "--watch": options.watch,
+        "--due": options.due,
+    }
     flies = [word for word, is_given in given.items() if is_given]
     if len(looks) > 1:
         raise UsageError("Use either --check or --dry-run, not both.")
@@ -160,6 +181,18 @@ def _refuse_together(options: FlyOptions) -> None:
         raise UsageError(
             f"{looks[0]} runs nothing, so {flies[0]} has no effect with it; leave one of them out."
         )
+    parts: dict[str, object] = {"--from": options.start, "--only": options.only, "--until": options.until}
+    parts |= {"--again": options.again, "--copy": options.copy, "--session": options.session}
+    if (options.watch or options.due) and (other := [word for word, one in parts.items() if one]):
+        raise UsageError(f"{other[0]} is for one flight; leave it out, or {_timed(options)}.")
+    if options.watch and options.due:
+        raise UsageError("Use either --watch or --due, not both.")
+    if options.service and not options.watch:
+        raise UsageError("--service prints how --watch is started for you; give --watch too.")
+
+
+def _timed(options: FlyOptions) -> str:
+    return "--watch" if options.watch else "--due"
 
 
 def _copied(plan: str) -> str:
@@ -262,7 +295,7 @@ def _check(options: FlyOptions, file: PlanFile) -> int:
         if not faults:
             said = f"{options.plan}: {number_of(len(file.plan.steps), 'step')}, no faults"
             print_line(f"{said}{chosen}.")
-            for note in _readings(options, file):
+            for note in (*_readings(options, file), *_times(file)):
                 complain(note)
             if file.advice:
                 complain(file.advice)
@@ -278,6 +311,14 @@ def _readings(options: FlyOptions, file: PlanFile) -> Iterator[str]:
     for form in (*file.plan.library.values(), *(form for part in file.plan.parts for form in part.forms)):
         if form.language == "lisp" and form.runs and not form.call and (read := reading_of(form.text, table)):
             yield f"{form.place}: this block of lisp is read as Hy: {short(read, READ_CHARS)}"
+
+
+def _times(file: PlanFile) -> Iterator[str]:
+    """When the plan is due, if it has a time."""
+    from quoth.agent.flight.timetable import schedule_of
+
+    if file.is_org and (schedule := schedule_of(file.path, file.data)):
+        yield from schedule.notes()
 
 
 def _how_many(options: FlyOptions, file: PlanFile) -> str:

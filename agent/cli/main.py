@@ -43,7 +43,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         "run": ("run.run", "Give the model one task; it may use the tools. The reply goes to stdout."),
         "chat": ("run.chat", "Chat with the model, or serve many chats through a gateway."),
         "fly": (
-            "flight.fly",
+            "watch.fly",
             "Run a flight plan, an Org file, step by step, and write the results into the file.",
         ),
         "acp": ("acp.acp", "Serve an editor, such as Emacs or Zed, by the Agent Client Protocol."),

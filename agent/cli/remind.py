@@ -181,7 +181,7 @@ class Reminders:
         is due; reports a file that cannot be read, and tries again later."""
         seen: Any = None
         coming: list[datetime] = []
-        with _signals() as pause:
+        with pausing() as pause:
             while True:
                 version = self._version()
                 if version != seen or (coming and coming[0] <= now()):
@@ -210,7 +210,7 @@ class Reminders:
 
 
 @contextmanager
-def _signals() -> Iterator[Any]:
+def pausing() -> Iterator[Any]:
     """Context in which SIGINT and SIGTERM end a pause at once, but let other work finish first; a second
     signal interrupts that too. Yields the function that pauses."""
     waiting = asked = False

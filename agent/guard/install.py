@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from pathlib import Path
 
 from quoth.agent.guard.formats import HOOK_SECONDS, AgentFormat
+from quoth.tools.installing import own_program
 
 FAILED = "quoth denies this call: its guard did not answer."
 LINE = 'a=$({}) && printf %s "$a" || printf %s "$0"'
@@ -50,14 +50,8 @@ def lines(agent: AgentFormat, words: list[str], socket: str | None = None) -> st
 def hook_command(agent: AgentFormat, words: list[str], socket: str | None = None) -> str:
     """The command of the hook, for any shell: it prints one answer and ends with 0."""
     if socket is None:
-        own = shlex.join([*program(), "guard", agent.name, *words])
+        own = shlex.join([*own_program(), "guard", agent.name, *words])
     else:
         client = CLIENT % (HOOK_SECONDS - 2)
         own = shlex.join([sys.executable, "-I", "-S", "-c", client, socket, agent.name])
     return shlex.join(["sh", "-c", LINE.format(own), agent.answer("deny", FAILED)])
-
-
-def program() -> list[str]:
-    """The words that start this very quoth, independent of PATH and the current folder."""
-    beside = Path(sys.executable).with_name("quoth")
-    return [str(beside)] if beside.is_file() else [sys.executable, "-P", "-m", "quoth"]

@@ -304,7 +304,9 @@ def _executed(text: str, page: Page) -> str:
         if kind == "example" and body.startswith("$ "):
             body = page.typed(body)
         elif ":tangle" in options:
-            (page.folder / options.split(":tangle")[1].split()[0]).write_text(unescape(body))
+            target = page.folder / options.split(":tangle")[1].split()[0]
+            target.parent.mkdir(exist_ok=True)
+            target.write_text(unescape(body))
         elif options.startswith("sh :name reply"):
             assert _run(body, page.folder, page.state) == ""
         elif options.startswith("python"):

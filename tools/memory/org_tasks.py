@@ -80,7 +80,7 @@ class TaskFile:
         self.name, self.new = name, not data
         self.org = load(data)
         self._check_text(data)
-        self.zone = self._zone()
+        self.zone = zone_of(self.org, name)
         self.faults: list[str] = []
         self.open_word, self.done_words = self._words()
         self.tasks = self._tasks()
@@ -97,20 +97,6 @@ class TaskFile:
         if b"\0" in data:
             row = data.count(b"\n", 0, data.index(b"\0"))
             raise ToolError(f"{self.place(row)}: a NUL character. The file was not changed.")
-
-    def _zone(self) -> tzinfo:
-        """The zone of ``#+PROPERTY: ZONE Europe/Berlin``, or the zone of the process."""
-        for key in self.org.keywords("PROPERTY"):
-            name, _, value = key.value.partition(" ")
-            if name.upper() == "ZONE":
-                zone = zone_named(value.strip())
-                if zone is None:
-                    raise ToolError(
-                        f"{self.place(key.first)}: unknown time zone {excerpt(value.strip())!r}. Write a zone"
-                        " as UTC or Europe/Berlin."
-                    )
-                return zone
-        return local_zone()
 
     def _words(self) -> tuple[str, tuple[str, ...]]:
         """The keyword of open tasks and the keywords of done tasks: the file's own or Org's defaults."""
@@ -294,6 +280,22 @@ class TaskFile:
             if task.reminder and not task.repeats:
                 parts.set_todo(task.entry, self.done_words[0])
         return parts.whole()
+
+
+def zone_of(org: Org, name: str) -> tzinfo:
+    """The zone of ``#+PROPERTY: ZONE Europe/Berlin`` in a file, or the zone of the process. ``name`` is the
+    file's. Raises ToolError for an unknown zone."""
+    for key in org.keywords("PROPERTY"):
+        word, _, value = key.value.partition(" ")
+        if word.upper() == "ZONE":
+            zone = zone_named(value.strip())
+            if zone is None:
+                raise ToolError(
+                    f"{name}:{key.first + 1}: unknown time zone {excerpt(value.strip())!r}. Write a zone as"
+                    " UTC or Europe/Berlin."
+                )
+            return zone
+    return local_zone()
 
 
 def clean_title(text: str) -> str:

@@ -94,6 +94,12 @@ def add_to_drawer(org: Org, index: int, drawer: str, text: str) -> Org:
     return _rows(org, entry.body, entry.body, lines)
 
 
+def set_planning(org: Org, index: int, line: str) -> Org:
+    """The file with another planning line below a headline that has one."""
+    row = _headline(org, index).row + 1
+    return _rows(org, row, row + 1, [line])
+
+
 def set_property(org: Org, index: int, name: str, value: str) -> Org:
     """Set a property of an entry; the drawer is created if missing. Raises EditError."""
     if not re.fullmatch(r"[\w-]+", name) or not value.strip() or "\n" in value or "\r" in value:

@@ -17,6 +17,7 @@ from quoth.tools.org.edit import (
     name_of,
     put_entry_results,
     put_results,
+    set_planning,
     set_property,
     set_todo,
 )
@@ -69,6 +70,10 @@ class OrgParts:
 
     def set_todo(self, index: int, word: str) -> None:
         self._edit(index, partial(set_todo, word=word))
+
+    def set_planning(self, index: int, line: str) -> None:
+        """Replace the planning line of a headline that has one."""
+        self._edit(index, partial(set_planning, line=line))
 
     def add_to_drawer(self, index: int, drawer: str, text: str) -> None:
         self._edit(index, partial(add_to_drawer, drawer=drawer, text=text))

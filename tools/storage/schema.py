@@ -342,4 +342,13 @@ CREATE TABLE served (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX served_session ON served (session, events);
 """,
+    """
+CREATE TABLE occurrences (
+    plan TEXT NOT NULL,
+    at TEXT NOT NULL,
+    session TEXT NOT NULL,
+    state TEXT NOT NULL,
+    PRIMARY KEY (plan, at)
+) STRICT, WITHOUT ROWID;
+""",
 )
