@@ -19,6 +19,8 @@ MODEL = """
   (setv last (get messages -1)
         said (str (get last "content")))
   (cond
+    (in "copy me" (str (cut messages -3 None)))
+      "(write-file :path \\"new.txt\\" :content \\"copy me into a file\\")"
     (in "tool" (lfor m (cut messages -3 None) (get m "role"))) (+ "Results: " (.join " | " (lfor m messages
         :if (= (get m "role") "tool")  (.replace (str (get m "content")) "(" "["))))
     (in "tools?" said) (.join " " (lfor n ["client--get-weather" "client--read-file" "write-file"]
@@ -186,7 +188,8 @@ def test_the_call_waits_over_a_restart_and_its_result_is_the_clients_text(tmp_pa
         waits = quoth("pending", id, cwd=folder).out
         assert "runs get_weather" in waits
     with serve(folder) as server:
-        assert "Sun" in said(ask(server, QUESTION, *results(first, "Sun")))
+        waits = said(ask(server, QUESTION, *results(first, "copy me into a file")))
+        assert "content: in the text of client--get-weather Paris" in waits
         assert "answered" in quoth("pending", id, cwd=folder).out
 
 
