@@ -3,7 +3,10 @@ user's own data, so that a person can look at its tools and trust them as those 
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,10 +20,14 @@ from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.paths import private_folder, state_dir
 from quoth.tools.visible import visible
 
+KEPT_SECONDS = 90 * 86400.0
+
 
 def keep_servers(client: str, servers: Sequence[Any]) -> list[Path]:
-    """Write a file for each server of the client of this name, and return their paths. Raises UsageError."""
+    """Write a file for each server of the client of this name, and return their paths; remove files that were
+    not passed for KEPT_SECONDS. Raises UsageError."""
     folder = state_dir() / "client-servers" / session_of("acp", client)
+    _remove_old(folder.parent)
     files = []
     passed = {server.name: _settings(server) for server in servers}
     if len(passed) < len(servers):
@@ -33,10 +40,19 @@ def keep_servers(client: str, servers: Sequence[Any]) -> list[Path]:
             if not path.exists() or path.read_bytes() != data:
                 private_folder(folder)
                 replace_file(path, [data], 0o600)  # the client may pass a token
+            os.utime(path)
         except OSError as error:
             raise UsageError(f"The MCP server cannot be kept in {path}: {error.strerror}.") from None
         files.append(path)
     return files
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove the files that no client has passed for KEPT_SECONDS; they may contain tokens."""
+    for path in folder.glob("*/*.json"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < time.time() - KEPT_SECONDS:
+                path.unlink()
 
 
 def _settings(server: Any) -> dict[str, Any]:

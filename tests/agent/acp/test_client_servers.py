@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from acp.schema import EnvVariable, McpServerStdio
 
@@ -23,6 +25,17 @@ def test_each_server_has_a_file_of_its_own() -> None:
     files[0].write_bytes(b"\xff")  # it is written anew
     assert keep_servers("zed", [passed("Time", "one")]) == files[:1]
     assert read_file(files[0]).configs["time"].command == "one"
+
+
+def test_a_file_that_no_client_passes_any_more_is_removed_in_time() -> None:
+    used, old = keep_servers("zed", [passed("time", "one"), passed("git", "two")])
+    (other,) = keep_servers("emacs", [passed("git", "two")])
+    for file in (used, old, other):
+        os.utime(file, (0, 0))
+    assert keep_servers("zed", [passed("time", "one")]) == [used]
+    assert [used.exists(), old.exists(), other.exists()] == [True, False, False]
+    assert keep_servers("zed", [passed("time", "one")]) == [used]
+    assert used.exists()
 
 
 @pytest.mark.parametrize(
