@@ -9,7 +9,6 @@ is answered by what the file says.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
 import random
@@ -58,18 +57,19 @@ def report(**said: Any) -> None:
 
 
 async def client(folder: Path, session: str) -> None:
-    """One life of the client: load the session, or begin one, and follow it to its end."""
+    """One life of the client: load the session, or begin one if nothing of it was recorded, and follow it
+    to its end. A recorded session that cannot be loaded is a fault: a second one would note both again."""
     words = ("--tools", str(folder / "note.hy"), "--model", f"scripted:{folder}/r.txt")
     async with editor(folder, *words, client=Answering(folder)) as opened:
         report(agent=opened.process.pid)
-        if session:
-            with contextlib.suppress(RequestError):  # nothing of it was recorded
-                await opened.agent.load_session(cwd=str(folder), session_id=session)
-        if not any(one.session_update == "user_message_chunk" for one in opened.updates):
+        recorded = await opened.agent.list_sessions(cwd=str(folder))
+        if session in {one.session_id for one in recorded.sessions}:
+            await opened.agent.load_session(cwd=str(folder), session_id=session)
+        else:
             session = str((await opened.agent.new_session(cwd=str(folder))).session_id)
             report(session=session)
             await opened.say(session, "Note both.")
-        elif "/resume" in opened.words():
+        if "/resume" in opened.words():
             await opened.say(session, "/resume")
         while DONE not in opened.words() and opened.process.returncode is None:
             await asyncio.sleep(0.05)
@@ -95,6 +95,8 @@ async def _life(folder: Path, session: str, victim: str, seconds: float) -> tupl
                 said = json.loads(line)
                 agent, session = said.get("agent", agent), said.get("session", session)
                 over = said.get("over", over)
+                if "refused" in said:
+                    raise RuntimeError(f"refused: {said['refused']}")
                 if "asked" in said and victim and not killed:
                     await asyncio.sleep(seconds)
                     killed = True
@@ -121,8 +123,8 @@ async def story(seed: int, kills: int = KILLS, moments: Counter[str] | None = No
             victim = chance.choice(VICTIMS) if number < kills else ""
             try:
                 life = await _life(folder, session, victim, chance.uniform(0, 2 * ANSWERS_AFTER))
-            except TimeoutError:
-                return f"seed {seed}: life {number} of {session} did not end"
+            except (TimeoutError, RuntimeError) as error:
+                return f"seed {seed}: life {number} of {session}: {error or 'it did not end'}"
             session, over, killed = life
             if killed and moments is not None:
                 moments[victim] += 1
@@ -139,7 +141,10 @@ async def story(seed: int, kills: int = KILLS, moments: Counter[str] | None = No
 
 def main(words: list[str]) -> None:
     if words[:1] == ["client"]:
-        asyncio.run(client(Path(words[1]), words[2]))
+        try:
+            asyncio.run(client(Path(words[1]), words[2]))
+        except RequestError as error:
+            report(refused=str(error))
         return
     wanted, first = (int(word) for word in (*words, *("100", "0")[len(words) :]))
     moments, wrong, seed = Counter[str](), list[str](), first
