@@ -103,7 +103,10 @@ class RequestGate:
                 raise
 
     def _is_own(self, origin: str) -> bool:
-        return origin in self.origins or without_port(urlsplit(origin).netloc) in LOOPBACK
+        try:
+            return origin in self.origins or without_port(urlsplit(origin).netloc) in LOOPBACK
+        except ValueError:  # it is not a URL
+            return False
 
     def _is_open(self, path: str) -> bool:
         return any(path == one or (one.endswith("/") and path.startswith(one)) for one in self.open_paths)

@@ -22,6 +22,7 @@ from quoth.tools.errors import UsageError
 MOST_MESSAGES = 10_000
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _DATA = re.compile(r"data:image/([\w.+-]{1,20});base64,(.*)", re.DOTALL)
+_HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
 _HIDDEN = re.compile(r"<(details|think|thinking)\b[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
 
 
@@ -92,9 +93,11 @@ class TurnEnd:
 
 
 def read_body(body: bytes) -> dict[str, Any]:
-    """The JSON object of a request. Raises UsageError."""
+    """The JSON object of a request, with lone halves of characters replaced. Raises UsageError."""
     try:
         said = json.loads(body)
+        if _HALVES.search(body):
+            said = json.loads(json.dumps(said, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         raise UsageError("The body must be JSON.") from None
     if not isinstance(said, dict):
@@ -200,7 +203,7 @@ def _content(content: Any, place: str, *, last: bool) -> tuple[str, list[tuple[s
     if content is None:
         return "", []
     if isinstance(content, str):
-        return _valid(content), []
+        return content, []
     if not isinstance(content, list):
         raise UsageError(f"{place}.content must be a text or a list of parts.")
     texts, images = [], []
@@ -208,7 +211,7 @@ def _content(content: Any, place: str, *, last: bool) -> tuple[str, list[tuple[s
         kind = part.get("type") if isinstance(part, dict) else None
         at = f"{place}.content[{number}]"
         if kind in ("text", "input_text", "output_text", "refusal"):
-            texts.append(_valid(str(part.get("text") or part.get("refusal") or "")))
+            texts.append(str(part.get("text") or part.get("refusal") or ""))
         elif kind in ("image_url", "input_image"):
             if last:
                 images.append(_image(part.get("image_url"), at, number))
@@ -226,11 +229,6 @@ def _image(said: Any, place: str, number: int) -> tuple[str, bytes]:
         return f"image-{number + 1}.{found[1].partition('+')[0]}", base64.b64decode(found[2], validate=True)
     except ValueError:
         raise UsageError(f"{place}: the data of the image is not base64.") from None
-
-
-def _valid(text: str) -> str:
-    """The text with lone halves of characters replaced."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def read_number(said: Mapping[str, Any], name: str, least: float, most: float) -> float | None:

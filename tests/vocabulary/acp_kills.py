@@ -60,7 +60,8 @@ async def client(folder: Path, session: str) -> None:
     """One life of the client: load the session, or begin one if nothing of it was recorded, and follow it
     to its end. A recorded session that cannot be loaded is a fault: a second one would note both again."""
     words = ("--tools", str(folder / "note.hy"), "--model", f"scripted:{folder}/r.txt")
-    async with editor(folder, *words, client=Answering(folder)) as opened:
+    # Not a fork: the warm process of this one life would import all for one agent.
+    async with editor(folder, *words, client=Answering(folder), real=True) as opened:
         report(agent=opened.process.pid)
         recorded = await opened.agent.list_sessions(cwd=str(folder))
         if session in {one.session_id for one in recorded.sessions}:

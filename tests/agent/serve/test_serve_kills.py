@@ -1,4 +1,5 @@
-"""``quoth serve`` and its clients are killed while they work: tests/vocabulary/serve_kills.py in a short form."""
+"""``quoth serve`` and its clients are killed while they work: tests/vocabulary/serve_kills.py in a short
+form."""
 
 from __future__ import annotations
 
