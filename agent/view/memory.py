@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import islice, pairwise
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from quoth.agent.markup import Child, Html, el, html
 from quoth.agent.session.html import MOST_CHARS, drawn_difference, pairs
@@ -70,7 +70,7 @@ def _row(
     writer: str,
     about: str,
 ) -> list[Child]:
-    link = el("a", label, href=f"{LIST}/block?{urlencode({'agent': agent, 'label': label})}")
+    link = el("a", label, href=f"{LIST}/{quote(agent, safe='')}?{urlencode({'label': label})}")
     when = el("time", minute(updated), datetime=updated)
     return [link, kind, permission, f"{size:,}", str(version), when, writer, short(about, 200)]
 
@@ -80,7 +80,7 @@ def block(visit: Visit) -> ViewPage:
     require_owner(visit)
     _require_here(visit)
     store = visit.desk.store()
-    agent, label = visit.query.get("agent", ""), visit.query.get("label", "")
+    agent, label = visit.params["agent"], visit.query.get("label", "")
 
     async def read(own: SqliteMemory) -> tuple[Block | None, Sequence[BlockVersion]]:
         found = await own.get_block(label)
@@ -139,5 +139,5 @@ def _history(found: Block, earlier: Sequence[BlockVersion]) -> Html | None:
 
 PLACES = (
     ViewPlace(LIST, memory, "Memory"),
-    ViewPlace(f"{LIST}/block", block),
+    ViewPlace(f"{LIST}/{{agent:path}}", block),
 )

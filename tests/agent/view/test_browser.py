@@ -55,7 +55,7 @@ def let_in(view: Viewed, tab: Tab, home: str) -> None:
 def template_of(path: str) -> str:
     """The path of the place that serves a page; empty if none does."""
     shapes = {
-        place.path: re.sub(r"\\{\w+\\}", "[^/]+", re.escape(place.path))
+        place.path: re.sub(r"\\{\w+(:path)?\\}", "[^/]+", re.escape(place.path))
         for place in PLACES
         if not place.posts
     }

@@ -100,11 +100,11 @@ def test_a_block_is_shown_with_its_changes(view: Viewed) -> None:
         one.call('(block :operation "append" :label "tea/black" :content " and black")')
     browser = view.browser()
     listed = browser.see(MEMORY)
-    assert f'href="{MEMORY}/block?agent=agent&amp;label=tea%2Fblack"' in listed
-    page = browser.see(f"{MEMORY}/block?agent=agent&label=tea/black")
+    assert f'href="{MEMORY}/agent?label=tea%2Fblack"' in listed
+    page = browser.see(f"{MEMORY}/agent?label=tea/black")
     assert "<pre>green\n and black</pre>" in page
     assert re.search(r"Version 2, .*adds 1 line to tea/black", words_in(page), re.DOTALL)
-    browser.see(f"{MEMORY}/block?agent=agent&label=coffee")
+    browser.see(f"{MEMORY}/agent?label=coffee")
     assert browser.status == 404
 
 
@@ -159,7 +159,7 @@ def test_the_usage_is_a_chart_and_a_table(view: Viewed) -> None:
 def test_what_is_not_of_one_user_is_shown_to_the_owner_only(view: Viewed) -> None:
     with agent(view.folder, user="me") as one:
         one.call('(echo :text "x")')
-    for path in (MEMORY, f"{MEMORY}/block?agent=agent&label=x", POLICY, STATS):
+    for path in (MEMORY, f"{MEMORY}/agent?label=x", POLICY, STATS):
         browser = view.browser("other")
         assert "sees its own sessions and requests only" in browser.see(path)
         assert browser.status == 404
@@ -182,7 +182,7 @@ def test_hostile_texts_stay_words_on_every_page(view: Viewed, field: Field) -> N
         store.execute("UPDATE audit SET tool = ?, rule = ?, status = ?, id = id || ?", (bad, bad, WORD, WORD))
     browser = view.browser()
     paths = [FLIGHTS, f"{FLIGHTS}/s1/f1", MEMORY, POLICY, STATS]
-    paths += [unescape(to) for to in re.findall(rf'href="({MEMORY}/block[^"]*)"', browser.see(MEMORY))]
+    paths += [unescape(to) for to in re.findall(rf'href="({MEMORY}/agent[^"]*)"', browser.see(MEMORY))]
     for path in paths:
         page = browser.see(path)
         assert (path, browser.status, foreign(page), without_names(page)) == (path, 200, [], [])
