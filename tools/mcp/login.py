@@ -85,7 +85,7 @@ class Interactive(httpx2.Auth):
         """Prepare the redirect address, the one that an earlier login has registered if possible."""
         check_address(httpx2.Request("GET", self._config.url), self._config)
         login = self._login
-        login.read()
+        await login.read()
         registered = await login.get_client_info()
         port = _port_of(registered)
         self._redirect = await _Redirect.open(port)

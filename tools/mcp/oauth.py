@@ -9,12 +9,14 @@ receives its tokens. A run never begins a login: it raises LoginNeeded, and a pe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
+import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -42,12 +44,42 @@ from quoth.tools.visible import visible
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CALLBACK = "/callback"
 LONGEST_CHALLENGE = 2_000  # characters of a server's refusal
+KEYRING_SECONDS = 30.0  # for a person who unlocks it
+T = TypeVar("T")
 Ask = Callable[[str], Awaitable[None]]  # shows the person an address to open
 
 
 def logins_path() -> Path:
     """The file with the logins, for systems without a keyring."""
     return state_dir() / "mcp" / "logins"
+
+
+async def beside_loop(work: Callable[[], T]) -> T:
+    """The result of reading or storing secrets, in a thread: a keyring may wait for a person. After
+    KEYRING_SECONDS the thread is left to itself. Raises UsageError."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(act: Callable[[Any], None], value: Any) -> None:
+        if not done.done():
+            act(value)
+
+    def run() -> None:
+        try:
+            told: tuple[Callable[[Any], None], Any] = done.set_result, work()
+        except Exception as error:
+            told = done.set_exception, error
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(settle, *told)
+
+    threading.Thread(target=run, name="quoth-secrets", daemon=True).start()
+    try:
+        async with asyncio.timeout(KEYRING_SECONDS):
+            return await done
+    except TimeoutError:
+        raise UsageError(
+            f"The keyring did not answer within {KEYRING_SECONDS:g} s; unlock it, and try again."
+        ) from None
 
 
 class Login:
@@ -60,19 +92,22 @@ class Login:
         self.record: dict[str, Any] = {}
         self.place = ""  # where the record was written
 
-    def read(self) -> None:
+    async def read(self) -> None:
         """Read the record; it is empty without a login at this URL. Raises UsageError."""
-        text = in_keyring(self._name, needed=False) or in_file(logins_path()).get(self._name, "")
+        text = await beside_loop(
+            lambda: in_keyring(self._name, needed=False) or in_file(logins_path()).get(self._name, "")
+        )
         try:
             said = json.loads(text or "{}")
         except ValueError:
             said = {}
         self.record = said if isinstance(said, dict) and said.get("resource") == self.resource else {}
 
-    def write(self, **changes: Any) -> None:
+    async def write(self, **changes: Any) -> None:
         """Change the record. Raises UsageError."""
         self.record = {**self.record, "resource": self.resource, **changes}
-        self.place = store_secret(self._name, json.dumps(self.record), logins_path())
+        text = json.dumps(self.record)
+        self.place = await beside_loop(lambda: store_secret(self._name, text, logins_path()))
 
     def forget(self) -> list[str]:
         """Remove the record. Returns the places where it was. Raises UsageError."""
@@ -96,7 +131,7 @@ class Login:
             client.issuer = context.auth_server_url or str(server.issuer)
             await self.set_client_info(client)
         known = {"server": server, "protected": context.protected_resource_metadata}
-        self.write(
+        await self.write(
             tokens=tokens.model_dump(mode="json", exclude_none=True),
             expires=None if tokens.expires_in is None else time.time() + tokens.expires_in,
             challenge=None,
@@ -112,7 +147,7 @@ class Login:
         return found
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        self.write(client=client_info.model_dump(mode="json", exclude_none=True))
+        await self.write(client=client_info.model_dump(mode="json", exclude_none=True))
 
     # What it does not restore
 
@@ -145,7 +180,7 @@ class StoredLogin(httpx2.Auth):
                 # The SDK would keep its lock until the reply, so that no two calls could run. It gets a
                 # request that is never sent, and only refreshes.
                 probe = httpx2.Request("GET", self._config.url, headers=request.headers)
-                flow = self._known(again).async_auth_flow(probe)
+                flow = (await self._known(again)).async_auth_flow(probe)
                 try:
                     outgoing = await anext(flow)
                     while outgoing is not probe:
@@ -161,22 +196,22 @@ class StoredLogin(httpx2.Auth):
             response = yield request
             if not _wants_login(response):
                 return
-            self._login.read()
+            await self._login.read()
             if response.status_code != 401 or not self._login.record.get("tokens"):
                 break
         header = response.headers.get("www-authenticate", "")[:LONGEST_CHALLENGE]
         challenge = {"status": response.status_code, "header": header}
         if self._login.record.get("challenge") != challenge:
-            self._login.write(challenge=challenge)  # the next login answers it
+            await self._login.write(challenge=challenge)  # the next login answers it
         command = f"{own_command()} mcp login {self._config.named}"
         raise LoginNeeded(f"The MCP server {self._config.name} requires a login. Type: {command}")
 
-    def _known(self, refused: bool) -> OAuthClientProvider:
+    async def _known(self, refused: bool) -> OAuthClientProvider:
         """The SDK's provider, with the newest tokens: another process may have refreshed them. ``refused``
         tokens count as expired."""
         provider = self._provider
         if provider is None or refused or not provider.context.is_token_valid():
-            self._login.read()
+            await self._login.read()
             if provider is None or provider.context.current_tokens != self._login.tokens():
                 provider, refused = self._login.restored(provider_of(self._config, self._login)), False
         if refused:

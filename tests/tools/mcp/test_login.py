@@ -7,6 +7,7 @@ import json
 import logging
 import stat
 import sys
+import threading
 import types
 from contextlib import aclosing
 from pathlib import Path
@@ -17,10 +18,12 @@ from mcp_login import LoginServer, agree, login_server
 
 from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import UsageError
+from quoth.tools.mcp import oauth
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.connection import Connection, LoginNeeded, McpError
 from quoth.tools.mcp.login import RegisteredClient, login
 from quoth.tools.mcp.oauth import forget_login, logins_path
+from quoth.tools.storage import secrets
 
 NEEDS = "The MCP server far requires a login. Type: "
 
@@ -213,3 +216,29 @@ async def test_a_login_is_in_the_keyring_if_there_is_one(
         assert await listed(server, tmp_path) == ["echo"]
     assert not logins_path().exists()
     assert [service for service, _ in kept] == ["quoth"]
+
+
+async def test_a_keyring_that_waits_for_its_person_stops_neither_the_loop_nor_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unlocked = threading.Event()
+
+    class Ring:
+        errors = types.SimpleNamespace(KeyringError=OSError)
+
+        def get_password(self, service: str, name: str) -> str | None:
+            unlocked.wait()
+            return None
+
+    monkeypatch.setattr(secrets, "_keyring", Ring)
+    monkeypatch.setattr(oauth, "KEYRING_SECONDS", 0.01)
+    async with login_server() as server:
+        try:
+            with pytest.raises(UsageError, match=r"The keyring did not answer within 0\.01 s"):
+                await oauth.Login(server.mcp).read()
+        finally:
+            unlocked.set()
+        monkeypatch.setattr(oauth, "KEYRING_SECONDS", 60)
+        login = oauth.Login(server.mcp)
+        await login.read()
+        assert login.record == {}
