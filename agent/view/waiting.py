@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
+from urllib.parse import quote
 
 from quoth.agent.markup import Child, Html, el, html
 from quoth.agent.terminal.forms import folded, form_of, laid_out, shortened
@@ -102,7 +103,8 @@ def _page(visit: Visit, shown: Shown, notice: str = "", status: int = 200) -> Vi
         parts += [_forms(visit, shown)]
     elif command := visit.desk.resuming(asked):
         parts += [el("p", "To continue: ", el("code", command))]
-    parts += [el("p", el("a", "What else waits", href=HOME))]
+    session = el("a", "Its session", href=f"/view/sessions/{quote(asked.session, safe='')}")
+    parts += [el("p", session, " · ", el("a", "What else waits", href=HOME))]
     return ViewPage(title, el("section", parts), live=True, status=status)
 
 
@@ -189,7 +191,7 @@ def _forms(visit: Visit, shown: Shown) -> Html:
         return html(el("h2", "Answer"), form("answer", "Answer …", _answer_field(asked), main=True), deny)
     parts = [el("h2", "Decide"), form("once", "Approve once …", main=True)]
     if not shown.plan and not asks_fact(asked.reason):
-        rule = el("textarea", asked.rule, id="rule", name="rule", rows=3, spellcheck="false")
+        rule = el("textarea", asked.rule, id="rule", name="rule", rows=3, spellcheck="false", class_="form")
         label = el("label", "Or approve in this session what a rule allows", for_="rule")
         parts.append(form("scope", "Approve this scope …", label, rule))
     return html(parts, deny)
