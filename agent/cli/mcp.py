@@ -192,7 +192,9 @@ def _whole(options: AddOptions) -> AddOptions:
     assert isinstance(more, CommandOptions)
     given = {name: value for name, value in vars(more).items() if is_given(value)}
     words = [given.pop("name"), *given.pop("words", ())]
-    joined = {name: [*getattr(options, name), *given.pop(name, ())] for name in ("env", "header")}
+    joined: dict[str, Any] = {
+        name: [*getattr(options, name), *given.pop(name, ())] for name in ("env", "header")
+    }
     return replace(options, words=words, **joined, **given)
 
 
