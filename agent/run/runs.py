@@ -175,7 +175,7 @@ class Runs:
         return reply
 
     def name_of_message(self, call: str) -> str:
-        """The name of the message (``turn`` of ``say``) whose run has made a call; empty for none."""
+        """The name of the message (``turn`` of ``say``) whose run contains a call; empty for none."""
         for event in self.host.transcript.events(self.host.session, kind="call"):
             if event.data.get("id") == call:
                 begun = self.host.record.stimulus(event.run.partition("/")[0])

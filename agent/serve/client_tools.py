@@ -48,7 +48,7 @@ class ClientTool(NamedTuple):
 
 @dataclass(frozen=True)
 class ClientTools:
-    """The tools of a request, and the names of those that the model may call; with ``alone`` no tool of
+    """The tools of a request, and the names ``offered`` to the model; with ``alone`` no tool of
     ours, and with ``must`` one of them at once."""
 
     tools: tuple[ClientTool, ...] = ()

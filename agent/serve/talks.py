@@ -408,7 +408,7 @@ def _results_of(agent: AsyncAgent, key: AccessKey, request: ChatRequest) -> list
 
 
 def _answer(agent: AsyncAgent, key: AccessKey, results: Iterable[tuple[Request, str]]) -> None:
-    """Answer the requests of calls with their results; those that were answered before stay as they are."""
+    """Answer the requests of calls with their results; an earlier answer stays as it is."""
     for asked, text in results:
         if agent.broker.find(asked.id).state == "pending":
             agent.broker.decide(asked.id, Decision("answer", by=f"client {key.name}", answer=text))
