@@ -13,7 +13,7 @@ from quoth.tools.errors import ToolError
 from quoth.tools.history.versions import StoreVersions, Written
 from quoth.tools.visible import visible
 
-NOT_KEPT = "{}: what was written is no longer kept"
+NOT_KEPT = "{}: the written content is no longer kept"
 MOST_BYTES = 1_000_000  # of a file whose lines are compared
 
 

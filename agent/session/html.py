@@ -49,7 +49,7 @@ HEAD = """<!DOCTYPE html>
 
 @dataclass(frozen=True)
 class Facts:
-    """What is shown besides the events: audit ``rows``; how the call with this key ``changed`` files; the
+    """The rest of a timeline: audit ``rows``; how the call with this key ``changed`` files; the
     address of the ``undo`` of the writes from a call on; the bytes of events that are too ``large`` to be
     read; and the turns ``before`` the first event, by run."""
 
@@ -187,7 +187,7 @@ class _Drawing:
         if not found:
             return None
         undo = self._facts.undo(event)
-        link = el("p", el("a", "Undo this and what was written later", href=undo)) if undo else None
+        link = el("p", el("a", "Undo this and all later writes", href=undo)) if undo else None
         return html([drawn_difference(one) for one in found], link)
 
     def _bar(self, ms: int) -> Html:

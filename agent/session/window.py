@@ -35,7 +35,7 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Window:
+class SessionPart:
     """The events with the numbers ``first`` to ``last`` of ``count``, and the results of their calls.
     ``large`` are the bytes of those whose content is left out, ``faults`` sentences about unreadable ones;
     ``before`` are the turns of each run before them, ``rows`` their verdicts by the id of their call."""
@@ -50,7 +50,7 @@ class Window:
     faults: list[str]
 
 
-def window(store: Store, session: str, at: int | None = None) -> Window:
+def window(store: Store, session: str, at: int | None = None) -> SessionPart:
     """The page with the event ``at``, or the last one."""
     ((count,),) = store.execute("SELECT coalesce(max(seq), 0) FROM events WHERE session = ?", (session,))
     within = min(max(at or count, 1), max(count, 1))
@@ -74,7 +74,7 @@ def window(store: Store, session: str, at: int | None = None) -> Window:
     rows = {
         row[0]: dict(zip(names, row, strict=True)) for row in store.execute(VERDICTS, (session, first, top))
     }
-    return Window(events, first, last, count, large, before, rows, faults)
+    return SessionPart(events, first, last, count, large, before, rows, faults)
 
 
 def _with_results(store: Store, session: str, last: int, found: list[Row]) -> list[Row]:

@@ -118,7 +118,7 @@ def _plan(path: str) -> tuple[Plan | None, str]:
     try:
         plan = PlanFile(path).plan
     except QuothError as error:
-        return None, f"The plan cannot be shown, only what was recorded. {error}"
+        return None, f"The plan cannot be shown, only its record. {error}"
     faults = number_of(len(plan.faults), "fault")
     return plan, f"The plan has {faults} now: quoth fly {path} --check" if plan.faults else ""
 
@@ -207,7 +207,7 @@ def _numbers(latest: StepStatus | None) -> list[Child]:
 
 
 def _recorded(log: FlightLog) -> Html:
-    """What was recorded of the steps, where the plan itself cannot be read."""
+    """The recorded steps of a plan that cannot be read."""
     rows: list[list[Child]] = []
     for name, history in log.history.items():
         latest = history[-1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from itertools import islice, pairwise
+from typing import Any
 from urllib.parse import quote, urlencode
 
 from quoth.agent.markup import Child, Html, el, html
@@ -29,7 +30,7 @@ BLOCKS = (
 
 
 def require_owner(visit: Visit) -> None:
-    """Raise UsageError unless the visitor is who runs the server: what follows is not of one user."""
+    """Raise UsageError unless the visitor is the owner of the workspace: these pages show all users."""
     if visit.desk.owner not in visit.users:
         raise UsageError(f"The key {visit.visitor.name} sees its own sessions and requests only.")
 
@@ -42,7 +43,7 @@ def memory(visit: Visit) -> ViewPage:
     parts: list[Child] = []
     for agent, count in store.execute(AGENTS) if store is not None else ():
         assert store is not None
-        rows = [_row(agent, *row) for row in store.execute(BLOCKS, (agent, MOST))]
+        rows = [_row(agent, row) for row in store.execute(BLOCKS, (agent, MOST))]
         heads = ("label", "kind", "permission", "characters", "version", "changed", "by", "about")
         parts += [el("h2", f"Agent {agent}"), table(f"Blocks of {agent}", heads, rows)]
         if count > MOST:
@@ -59,17 +60,9 @@ def _require_here(visit: Visit) -> None:
         raise UsageError("The memory is in a database of its own. To see it: quoth memory list --memory URL")
 
 
-def _row(
-    agent: str,
-    label: str,
-    kind: str,
-    permission: str,
-    size: int,
-    version: int,
-    updated: str,
-    writer: str,
-    about: str,
-) -> list[Child]:
+def _row(agent: str, found: Sequence[Any]) -> list[Child]:
+    """A row of BLOCKS."""
+    label, kind, permission, size, version, updated, writer, about = found
     link = el("a", label, href=f"{LIST}/{quote(agent, safe='')}?{urlencode({'label': label})}")
     when = el("time", minute(updated), datetime=updated)
     return [link, kind, permission, f"{size:,}", str(version), when, writer, short(about, 200)]

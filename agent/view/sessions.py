@@ -14,7 +14,7 @@ from quoth.agent.session.html import Facts, anchor, drawn_difference, pairs, tim
 from quoth.agent.session.index import Summary, place_in, read_leniently, summaries, users_of
 from quoth.agent.session.render import minute
 from quoth.agent.session.undo import MOST, Left, UndoPlan, done_text
-from quoth.agent.session.window import EVENTS, Window, window
+from quoth.agent.session.window import EVENTS, SessionPart, window
 from quoth.agent.view.page import Made, ViewPage, ViewPlace, Visit, confirmation
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
@@ -241,7 +241,7 @@ def _head(one: Summary) -> Html:
     return pairs(told)
 
 
-def _pager(name: str, part: Window) -> Html | None:
+def _pager(name: str, part: SessionPart) -> Html | None:
     if part.count <= EVENTS:
         return None
     links: list[Child] = [f"Events {part.first:,} to {part.last:,} of {part.count:,}. "]

@@ -22,9 +22,9 @@ ELEMENTS = frozenset(
 )
 ATTRIBUTES = frozenset(
     """
-    action aria-current aria-hidden aria-label autocomplete charset class content data-head data-live datetime defer for
-    height href http-equiv id lang max maxlength method name open rel role rows scope src spellcheck tabindex
-    title type value viewbox width x x1 x2 y y1 y2
+    action aria-current aria-hidden aria-label autocomplete charset class content data-head data-live datetime
+    defer for height href http-equiv id lang max maxlength method name open rel role rows scope src spellcheck
+    tabindex title type value viewbox width x x1 x2 y y1 y2
     """.split()  # noqa: SIM905
 )
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")

@@ -89,7 +89,7 @@ def split(text: str) -> Iterator[tuple[int, int]]:
 
 
 def catch_up(store: Store, seconds: float = math.inf) -> bool:
-    """Index new passages; no more after so many seconds. Returns whether all are indexed. A read-only store
+    """Index new passages for at most ``seconds``. Returns whether all are indexed. A read-only store
     keeps its index as it is."""
     if store.read_only:
         return not is_behind(store)

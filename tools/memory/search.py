@@ -237,7 +237,7 @@ async def search(
 
 
 def said_by(store: Store, user: str, query: str, limit: int) -> list[SearchHit]:
-    """The best hits by words in the conversations of a user, as far as they are indexed. Raises ToolError if
+    """The best hits by words in the indexed conversations of a user. Raises ToolError if
     the query is invalid."""
     options = SearchOptions(limit, "conversations")
     visible = _visible(store, "", user, "all", options)

@@ -73,7 +73,7 @@ def test_a_board_of_a_plan_that_is_gone_shows_what_was_recorded(view: Viewed, fi
     field.path.unlink()
     browser = view.browser()
     board = browser.see(f"{FLIGHTS}/s1/f1")
-    assert "only what was recorded. There is no plan" in words_in(board)
+    assert "only its record. There is no plan" in words_in(board)
     assert "DONE" in row_of(board, "look")
     browser.see(f"{FLIGHTS}/s1/f2")
     assert browser.status == 404
