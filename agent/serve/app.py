@@ -27,7 +27,7 @@ async def ends_at_once(deadline: asyncio.Future[None]) -> bool:
 @dataclass(frozen=True)
 class ServedPart:
     """A part of the server: its routes, the paths that need no key at the gate (``/view/`` and all below it),
-    and what is open while it serves. When the server is told to end, ``ending`` finishes what is in progress
+    and what is open while it serves. When the server is about to end, ``ending`` finishes what is in progress
     until the deadline is done, breaks off the rest, and returns whether nothing was broken off."""
 
     routes: Sequence[BaseRoute]
