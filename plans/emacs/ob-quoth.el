@@ -59,6 +59,10 @@
                     (if (listp tools) (copy-sequence tools) (split-string (format "%s" tools))))
             (when workspace (list "--workspace" (expand-file-name (format "%s" workspace)))))))
 
+(defun quoth-babel--output-p (params)
+  "Whether PARAMS ask for what the program prints."
+  (member "output" (cdr (assq :result-params params))))
+
 (defun quoth-babel--result (params out err)
   "The result for a block with PARAMS, of what quoth printed: OUT and ERR."
   (let* ((answer (condition-case nil (quoth--parsed out)
@@ -66,7 +70,7 @@
          (value (gethash "value" answer)))
     (unless (equal (gethash "status" answer) "ok")
       (user-error "%s: %s" (gethash "status" answer) (gethash "message" answer)))
-    (cond ((member "output" (cdr (assq :result-params params))) (gethash "message" answer))
+    (cond ((quoth-babel--output-p params) (gethash "message" answer))
           ((hash-table-p value) (json-encode value))
           ((eq value :false) "False")
           ((eq value t) "True")
@@ -75,7 +79,9 @@
 (defun org-babel-execute:quoth (body params)
   "Run BODY, a program, with PARAMS; after an error nothing is written."
   (let ((words (append (quoth-babel--options params) '("--json" "eval" "-")))
-        (program (org-babel-expand-body:quoth body params))
+        ;; With a last value of its own: the value of a program that only prints is its output.
+        (program (concat (org-babel-expand-body:quoth body params)
+                         (and (quoth-babel--output-p params) "\nTrue")))
         (async (assq :async params)))
     (if (and async (not (equal (cdr async) "no"))) (quoth-babel--later words program params)
       (pcase-let ((`(,_ ,out ,err) (quoth--wait words program)))

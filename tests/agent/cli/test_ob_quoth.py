@@ -24,7 +24,7 @@ if EMACS:
         return (folder / "a.org").read_text(), said
 
     def test_output_is_what_the_program_prints(tmp_path: Path) -> None:
-        program = '(do (print "one") (print "two") 3)'
+        program = '(print "one")\n(print "two") ; the value of this program is its output'
         text, _ = after(tmp_path, block(program, head="quoth :results output"))
         assert "#+RESULTS:\n: one\n: two\n" in text
 
