@@ -181,7 +181,7 @@ def _is_here(word: str) -> bool:
 
 
 def _whole(options: AddOptions) -> AddOptions:
-    """The options, with those that follow the name. Read again there, the server's program is in place of the
+    """The options, with the ones behind the name. Read again there, the server's program is in place of the
     name."""
     if not any(word != "--" for word in options.words):
         raise UsageError(f"Give the server's URL or its program: quoth mcp add {options.name} COMMAND…")
@@ -536,6 +536,6 @@ ACTIONS: Actions = {
     "login": (login, "Log in to a server at a URL."),
     "call": (call, "Call a tool of a server, under the same rules as a model."),
     "serve": (mcp_serve, "Serve tools to a client of MCP."),
-    "proxy": (mcp_proxy, "Stand between a client of MCP and a server, under your rules."),
+    "proxy": (mcp_proxy, "Pass calls between a client of MCP and a server, under your rules."),
     "remove": (remove, "Remove a server, and the trust in its tools."),
 }

@@ -154,7 +154,7 @@ def undo_alone(agent: AsyncAgent, folder: Path, session: str) -> Iterator[Undo]:
 
 
 def agent_for_undo(options: Options, store: Store | None, session: str) -> AsyncAgent:
-    """An agent with the rules of a session, which asks nobody."""
+    """An agent with the rules of a session, which asks no question."""
     assert store is not None, "a session was found in it"
     own = replace(options, session=session, no_input=True, yes=False)
     return agent_of(_with_rules(own, store))

@@ -73,7 +73,7 @@ class _Watcher:
         """Print when each plan is due."""
         found = False
         for path in plans:
-            with contextlib.suppress(UsageError):  # told when it is looked at
+            with contextlib.suppress(UsageError):  # printed when its turn comes
                 schedule = schedule_of(path, path.read_bytes())
                 for note in schedule.notes() if schedule else ():
                     found = True

@@ -1,10 +1,9 @@
 """When plans are due: the stamp on a plan's headline, and the record of each time it was flown.
 
 The first headline of a file with ``SCHEDULED:`` or ``DEADLINE:`` gives the plan's time. Each time that is
-reached is an occurrence, a row of the table ``occurrences``, so that it is flown once, whoever watches and
-however often they are killed: the row is written before the flight, and names its session, in which a flight
-continues. Whether the flight is over is read from its transcript. Only then is the stamp moved, and the row
-ended.
+reached is an occurrence, a row of the table ``occurrences``, so that it is flown once, also with two
+watchers, and if they are killed: the row is written before the flight, and names its session, in which the flight
+continues. Whether it is over is read from its transcript. Only then is the stamp moved, and the row ended.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ class Schedule:
         return self.word in ENDED and not self.at.repeater
 
     def notes(self) -> Iterator[str]:
-        """Sentences for a person: when it is due, and what is not read as its time."""
+        """Sentences for a person: when it is due, and which times are not used."""
         repeats = f", again by {self.at.repeater}{self.at.number}{self.at.unit}" if self.at.repeater else ""
         closed = f"; its headline is {self.word}, so it is not flown" if self.is_closed else ""
         local = self.due.astimezone(self.zone)
@@ -124,8 +123,8 @@ class Occurrence:
 
 
 class Timetable:
-    """The occurrences of plans in a store. ``fly`` flies a plan in a session; ``asks`` tells whether a
-    session still has open requests; ``say`` gets what a person should know."""
+    """The occurrences of plans in a store. ``fly`` flies a plan in a session; ``asks`` returns whether
+    a session still has open requests; ``say`` gets what a person should know."""
 
     def __init__(
         self,
@@ -141,7 +140,7 @@ class Timetable:
 
     def turn(self, path: Path) -> datetime | None:
         """Do what is due for a plan: continue the occurrence that is open, or fly the next. Returns when to
-        look again, or None if there is no such time. Raises UsageError for a plan that cannot be read or
+        look again; None for never. Raises UsageError for a plan that cannot be read or
         flown."""
         with suppress(BusyError), hold(f"occurrences of {path}", "Another process flies it."):
             return self._turn(path)
@@ -340,7 +339,7 @@ def plans_in(folder: Path) -> Iterable[Path]:
     if folder.is_file():
         return [folder.resolve()]
     if not folder.is_dir():
-        raise UsageError(f"There is no folder {folder}.")
+        raise UsageError(f"{folder} is neither a plan nor a folder of plans.")
     return sorted(
         one.resolve() for one in folder.glob("*.org") if one.is_file() and not one.name.startswith(".")
     )

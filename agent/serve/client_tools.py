@@ -98,7 +98,7 @@ def _kind(one: Any) -> Any:
 
 def _read_tool(said: Any, place: str) -> ClientTool:
     if not isinstance(said, dict):
-        raise UsageError(f"{place} must be an object.")
+        raise UsageError(f"{place} is not an object.")
     name, about = said.get("name"), said.get("description") or NO_DESCRIPTION
     schema = said.get("parameters") or {"type": "object", "properties": {}}
     if not isinstance(name, str) or not NAME.fullmatch(name) or not own_name(name):

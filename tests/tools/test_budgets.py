@@ -15,50 +15,51 @@ from words import python_nodes, rooms, sources
 
 # Lines without blanks, comments and docstrings, a little above what there is.
 LINES = {
-    "agent": 1379,
-    "agent/acp": 1053,
+    "agent": 1431,
+    "agent/acp": 1090,
     "agent/chat": 699,
-    "agent/cli": 6082,
-    "agent/config": 335,
-    "agent/flight": 1915,
-    "agent/guard": 917,
-    "agent/manual": 436,
+    "agent/cli": 6500,
+    "agent/config": 442,
+    "agent/flight": 2176,
+    "agent/guard": 966,
+    "agent/manual": 449,
     "agent/plan": 1747,
     "agent/repl": 1898,
     "agent/replay": 442,
-    "agent/run": 5269,
-    "agent/serve": 1412,
-    "agent/session": 2494,
-    "agent/terminal": 1950,
+    "agent/run": 5300,
+    "agent/serve": 2314,
+    "agent/session": 2723,
+    "agent/terminal": 1957,
     "agent/trace": 354,
+    "agent/view": 1384,
     "agent/worker": 447,
     "neuro": 106,
     "neuro/backends": 4091,
     "neuro/embed": 229,
     "neuro/prompt": 960,
     "neuro/reading": 2798,
-    "tools": 922,
+    "tools": 925,
     "tools/builtin": 1740,
-    "tools/call": 2912,
+    "tools/call": 2921,
     "tools/catalog": 777,
-    "tools/consent": 1212,
+    "tools/consent": 1214,
     "tools/door": 1781,
     "tools/dryrun": 1392,
-    "tools/history": 1832,
+    "tools/history": 1861,
     "tools/knowledge": 1056,
     "tools/lisp": 1270,
-    "tools/mcp": 2374,
-    "tools/memory": 3151,
-    "tools/org": 695,
+    "tools/mcp": 2460,
+    "tools/memory": 3161,
+    "tools/org": 797,
     "tools/origin": 773,
-    "tools/policy": 3047,
+    "tools/policy": 3064,
     "tools/program": 1765,
     "tools/registry": 3975,
     "tools/remote": 2003,
     "tools/sandbox": 1169,
     "tools/shared": 451,
     "tools/shell": 2756,
-    "tools/storage": 1639,
+    "tools/storage": 1650,
     "tools/web": 301,
 }
 FIELDS = 20  # of a record that flows through the product
@@ -66,7 +67,8 @@ WIDE = {  # records with more, each for a reason
     "Call": 24,  # the record of a call
     "CallState": 27,  # what the stages of the door find out of one call
     "CognitiveTool": 33,  # the options of def-cognitive-tool
-    "CommandSettings": 48,  # a row for each option of the command line
+    "AgentParts": 21,  # all that an agent is made of, opened once and closed in order
+    "CommandSettings": 49,  # a row for each option of the command line
     "Request": 22,  # what a person decides on
     "RequestRow": 32,  # the columns of a request in the store
     "ToolContext": 41,  # its names are public: what a tool's body may use

@@ -90,7 +90,7 @@ def without_names(page: str) -> list[str]:
     found += [f"id {id} twice" for id in {*ids} if ids.count(id) > 1]
     for tag, attributes in tags:
         if tag == "svg" and not ("aria-hidden" in attributes or "aria-label" in attributes):
-            found.append("svg without a name")
+            found.append("svg has no name")
         if tag == "th" and "scope" not in attributes:
             found.append("th without scope")
         if (

@@ -74,7 +74,7 @@ class Stamp:
             ) from None
 
     def following(self, zone: tzinfo) -> Stamp | None:
-        """The occurrence that the repeater gives after this one, whatever the time is; None if it depends on
+        """The occurrence that the repeater gives after this one, at any time; None if it depends on
         when this one is done. Raises PlanningError."""
         return None if self.repeater in ("", ".+") else self._plain().next(self.instant(zone), zone)
 

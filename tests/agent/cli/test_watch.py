@@ -133,7 +133,7 @@ def test_options_of_one_flight_are_refused(skies: Skies) -> None:
         assert said.code == 2
         assert wanted in said.err
     said = quoth("fly", "nowhere", "--due", cwd=skies.folder)
-    assert (said.code, said.err) == (2, "quoth: There is no folder nowhere.\n")
+    assert (said.code, said.err) == (2, "quoth: nowhere is neither a plan nor a folder of plans.\n")
     assert "No plan here has a time." in skies.fly("--due").err
 
 

@@ -63,7 +63,7 @@ class Skies:
         """Fly as the engine does: a new flight begins once in its session, a paused one continues."""
         status = self.ends()
         if status == "busy":
-            raise BusyError("Another process is flying plan.org.")
+            raise BusyError("It is flown now.")
         log = Transcript(lambda: self.store)
         begun = [event.status for event in log.events(session, kind="flight")]
         assert not {"done", "failed"} & set(begun), "it is over"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pages_of_html import HOSTILE, foreign, without_names, words_in
+from sentences import THERE_IS_NO_SESSION
 from viewing import Browser, Viewed, forms, viewed
 from words import agent, files
 
@@ -61,7 +62,7 @@ def test_a_session_of_another_user_is_as_unknown_as_none(view: Viewed) -> None:
     with agent(view.folder, "Done.", session="shared", user='bob :user "me"') as one:
         one.run("Both")
     browser = view.browser()
-    assert "There is no session of yours here" in browser.see(LIST)
+    assert f"{THERE_IS_NO_SESSION} of yours here" in browser.see(LIST)
     assert "bob" not in browser.see(f"{LIST}?q=secret") + browser.see(f"{LIST}?q=s1")
     for name in ("s1", "shared"):
         there, nowhere = browser.see(f"{LIST}/{name}"), browser.see(f"{LIST}/s9")
