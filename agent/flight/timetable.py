@@ -2,8 +2,9 @@
 
 The first headline of a file with ``SCHEDULED:`` or ``DEADLINE:`` gives the plan's time. Each time that is
 reached is an occurrence, a row of the table ``occurrences``, so that it is flown once, also with two
-watchers, and if they are killed: the row is written before the flight, and names its session, in which the flight
-continues. Whether it is over is read from its transcript. Only then is the stamp moved, and the row ended.
+watchers, and if they are killed. The row is written before the flight, and names its session, in which the
+flight continues. Whether it is over is read from its transcript. Only then is the stamp moved, and the row
+ended.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def read_response_request(body: bytes) -> tuple[ChatRequest, ResponseAnswer]:
 def _text(said: Mapping[str, Any], name: str) -> str:
     value = said.get(name)
     if value is not None and not isinstance(value, str):
-        raise UsageError(f"{name} is not a text.")
+        raise UsageError(f"{name} is text, not this.")
     return value or ""
 
 

@@ -197,7 +197,7 @@ def test_the_call_waits_over_a_restart_and_its_result_is_the_clients_text(tmp_pa
     ("body", "said"),
     [
         ('"tools": {}', "tools must be a list"),
-        ('"tools": [{"type": "function"}]', "tools[0].function must be"),
+        ('"tools": [{"type": "function"}]', "tools[0].function is not"),
         ('"tools": [{"type": "function", "function": {"name": "a b"}}]', "name must be"),
         ('"tools": [{"type": "function", "function": {"name": "a", "parameters": 1}}]', "JSON Schema"),
         (

@@ -147,7 +147,7 @@ def test_a_plain_model_keeps_no_response(server: Served) -> None:
         ('{"model": "quoth", "input": " "}', "empty"),
         ('{"model": "quoth", "input": [1]}', "input[0]"),
         ('{"model": "quoth", "input": [{"type": "item_reference", "id": "a"}]}', "item_reference"),
-        ('{"model": "quoth", "input": "a", "instructions": 1}', "instructions must be"),
+        ('{"model": "quoth", "input": "a", "instructions": 1}', "instructions is text"),
         ('{"model": "quoth", "input": "a", "max_output_tokens": 0}', "max_output_tokens"),
         ('{"model": "quoth", "input": "a", "text": {"format": {"type": "xml"}}}', "text.format"),
         ('{"input": "a"}', "model"),
