@@ -24,6 +24,7 @@ from setuptools.build_meta import get_requires_for_build_wheel as get_requires_f
 EPOCH = 1577836800  # 2020-01-01: the time of every file in an archive
 DESCRIPTION = Path("build", "README.md")
 OWN = (".ci/quoth_build.py", "README.org")
+PICTURE = re.compile(r"\[\[file:[^]\[]+\.png\]\]")  # has no address on the index
 
 # Hooks
 
@@ -114,7 +115,7 @@ def _lines(lines: Iterator[str]) -> Iterator[str]:
             yield f"{'#' * (len(heading[1]) + 1)} {_inline(heading[2])}"
         elif line.startswith("|"):
             yield from _table(line, lines)
-        elif not line.startswith("#+"):
+        elif not line.startswith("#+") and not PICTURE.fullmatch(line):
             yield _inline(line)
 
 

@@ -273,3 +273,4 @@ def test_the_index_gets_the_readme_as_markdown(tmp_path: Path) -> None:
         child.content for token in page for child in token.children or () if child.type == "text"
     )
     assert not re.search(r"\[\[|\]\]|#\+|(?<!\S)[=~]\S+[=~](?!\S)", words)
+    assert ".png" not in metadata.get_payload()
