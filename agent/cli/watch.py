@@ -103,9 +103,10 @@ class _Watcher:
 
     def _fly(self, path: Path, session: str) -> None:
         given = Path(self._options.plan)
-        own = replace(
-            self._options, plan=str(given / path.name if given.is_dir() else given), session=session
-        )
+        plan = given / path.name if given.is_dir() else given
+        if plan.resolve() != path:  # it is a link in the folder to another one
+            plan = path
+        own = replace(self._options, plan=str(plan), session=session)
         complain(f"Flying {path.name} in session {session}.")
         with open_store(own) as store:  # the flight closes it
             code = fly_as_begun(own, PlanFile(own.plan), store)

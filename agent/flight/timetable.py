@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
 
@@ -81,7 +81,7 @@ class Schedule:
         if end is None:
             return False
         if not end.has_clock:
-            end = replace(end, when=end.when + timedelta(days=1))
+            end = replace(end, when=datetime.combine(end.when, time.max))
         return end.instant(self.zone) < now
 
 

@@ -21,7 +21,7 @@ _PLANNED = re.compile(rf"({'|'.join(WORDS)}):[ \t]*(<[^>\n]*>|\S*)")
 _STAMP = re.compile(
     r"<(?P<day>\d{4}-\d\d-\d\d)(?P<name> [^\s\d<>+.-]+)?"
     r"(?: (?P<clock>\d{1,2}:\d\d)(?:-(?P<end>\d{1,2}:\d\d))?)?"
-    r"(?P<cookies>(?: [.+-]+\d+[hdwmy](?:/\d+[hdwmy])?)*)>"
+    r"(?P<cookies>(?: [.+-]+\d{1,6}[hdwmy](?:/\d{1,6}[hdwmy])?)*)>"
 )
 _REPEATER = re.compile(r" (\.\+|\+\+|\+)(\d+)([hdwmy])")
 
@@ -50,7 +50,7 @@ class Stamp:
     def instant(self, zone: tzinfo) -> datetime:
         """When it is due. A time that the clocks skip is later by as much; of one that occurs twice, the
         first counts."""
-        return self.when.replace(tzinfo=zone).astimezone(UTC)
+        return _instant(self.when, zone)
 
     def next(self, now: datetime, zone: tzinfo) -> Stamp | None:
         """The stamp after one that was done at ``now`` (aware); None without a repeater. Raises
@@ -98,6 +98,14 @@ class Stamp:
             clock += f"-{_on(when, found['end'], when - self.when):%H:%M}"
         text = f"<{when:%Y-%m-%d %a}{clock}{found['cookies']}>"
         return Stamp(text, when, self.has_clock, self.repeater, self.number, self.unit)
+
+
+def _instant(when: datetime, zone: tzinfo) -> datetime:
+    """The instant of a local time; the first or the last one for a time at the end of the calendar."""
+    try:
+        return when.replace(tzinfo=zone).astimezone(UTC)
+    except OverflowError:
+        return (datetime.min if when.year == 1 else datetime.max).replace(tzinfo=UTC)
 
 
 def _on(day: datetime, clock: str, moved: timedelta) -> datetime:

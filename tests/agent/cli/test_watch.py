@@ -71,15 +71,18 @@ def test_what_is_due_is_flown_and_moved_to_its_next_time(skies: Skies) -> None:
     skies.put("<2026-01-05 Mon 09:00>", '(note :text "old")', name="a.org")
     skies.put("<2999-01-01 Tue ++1y>", '(note :text "later")', name="b.org")
     files(skies.folder / "plans", {"c.org": "* PLAN no time\n(+ 1 2)\n"})
+    skies.put("<2026-01-05 Mon 09:00>", '(note :text "linked")').rename(skies.folder / "e.org")
+    (skies.folder / "plans" / "link.org").symlink_to("../e.org")
     said = skies.fly("--due", "--policy", "rules.hy")
     assert said.code == 0
     assert re.findall(r"^quoth: (\w\.org: due .*)$", said.err, re.MULTILINE) == [
+        "e.org: due 2026-01-05 Mon 09:00",
         "a.org: due 2026-01-05 Mon 09:00",
         "b.org: due 2999-01-01 Tue 00:00, again by ++1y",
     ]
-    assert skies.notes == ["old"]
+    assert skies.notes == ["linked", "old"]
     assert "- Flown for <2026-01-05 Mon 09:00>: done" in (skies.folder / "plans" / "a.org").read_text()
-    assert (skies.fly("--due", "--policy", "rules.hy").code, skies.notes) == (0, ["old"])
+    assert (skies.fly("--due", "--policy", "rules.hy").code, skies.notes) == (0, ["linked", "old"])
 
 
 def test_a_yes_to_one_occurrence_is_none_to_the_next(skies: Skies) -> None:

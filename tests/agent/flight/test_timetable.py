@@ -151,6 +151,15 @@ def test_one_whose_deadline_is_past_is_told_and_not_flown(skies: Any) -> None:
     ]
 
 
+def test_times_at_the_end_of_the_calendar_are_times(skies: Any) -> None:
+    sky = skies("SCHEDULED: <2026-03-02 Mon 09:00> DEADLINE: <9999-12-31 Fri>")
+    sky.when("2026-03-02 09:00")
+    assert len(sky.flown) == 1
+    sky = skies("SCHEDULED: <0001-01-01 Mon>")  # in UTC it would be in the year before
+    sky.when("2026-03-02 09:00")
+    assert len(sky.flown) == 1
+
+
 def test_one_that_waits_blocks_the_next_and_goes_on_when_it_is_decided(skies: Any) -> None:
     sky = skies("SCHEDULED: <2026-03-02 Mon 09:00 +1d>")
     sky.ends = lambda: "pending"

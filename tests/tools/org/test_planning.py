@@ -54,6 +54,7 @@ def test_a_line_has_the_stamps_of_its_words_and_keeps_the_rest() -> None:
         "<2026-01-01 Thu +0d>",
         "<2026-01-01 Thu +1h>",
         "2026-01-01",
+        pytest.param(f"<2026-01-01 Thu +{'9' * 5000}d>", id="more digits than int() reads"),
     ],
 )
 def test_what_is_no_time_is_refused_with_an_example(text: str) -> None:
