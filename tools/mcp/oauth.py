@@ -196,13 +196,17 @@ class StoredLogin(httpx2.Auth):
             response = yield request
             if not _wants_login(response):
                 return
-            await self._login.read()
-            if response.status_code != 401 or not self._login.record.get("tokens"):
+            async with self._turn:  # not while another call stores refreshed tokens
+                await self._login.read()
+                known = self._login.record.get("tokens")
+            if response.status_code != 401 or not known:
                 break
         header = response.headers.get("www-authenticate", "")[:LONGEST_CHALLENGE]
         challenge = {"status": response.status_code, "header": header}
-        if self._login.record.get("challenge") != challenge:
-            await self._login.write(challenge=challenge)  # the next login answers it
+        async with self._turn:
+            await self._login.read()
+            if self._login.record.get("challenge") != challenge:
+                await self._login.write(challenge=challenge)  # the next login answers it
         command = f"{own_command()} mcp login {self._config.named}"
         raise LoginNeeded(f"The MCP server {self._config.name} requires a login. Type: {command}")
 

@@ -3,6 +3,7 @@ person begins a login."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import stat
@@ -13,6 +14,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp_login import LoginServer, agree, login_server
 
@@ -242,3 +244,39 @@ async def test_a_keyring_that_waits_for_its_person_stops_neither_the_loop_nor_th
         login = oauth.Login(server.mcp)
         await login.read()
         assert login.record == {}
+
+
+async def test_a_refused_call_keeps_the_tokens_that_another_call_stores_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    auth = oauth.StoredLogin(ServerConfig("far", url="http://127.0.0.1:9/mcp"))
+    old, new = ({"access_token": word, "token_type": "Bearer"} for word in ("old", "new"))
+    await auth._login.write(tokens=old)
+    begun, go, stored = threading.Event(), threading.Event(), threading.Event()
+    store = oauth.store_secret
+
+    def storing(name: str, text: str, path: Path) -> str:
+        first = not begun.is_set()
+        begun.set()
+        (go if first else stored).wait(0.5)
+        place = store(name, text, path)
+        stored.set()
+        return place
+
+    flow = auth.async_auth_flow(httpx2.Request("POST", "http://127.0.0.1:9/mcp"))
+    sent = await anext(flow)
+    assert sent.headers["authorization"] == "Bearer old"
+    monkeypatch.setattr(oauth, "store_secret", storing)
+
+    async def refresh() -> None:
+        async with auth._turn:
+            await auth._login.write(tokens=new)
+
+    refreshing = asyncio.create_task(refresh())
+    await asyncio.to_thread(begun.wait, 60)
+    refused = {"www-authenticate": 'Bearer error="insufficient_scope"'}
+    with pytest.raises(LoginNeeded):
+        await flow.asend(httpx2.Response(403, headers=refused, request=sent))
+    await refreshing
+    assert record()["tokens"] == new
+    assert record()["challenge"]["status"] == 403
