@@ -106,7 +106,7 @@ async def _whole(turn: TurnInProgress, answer: Answer, request: Request) -> Resp
     if turn.error is not None:
         return _error(turn.error)
     thoughts = []
-    while (piece := turn.pieces.get_nowait()) is not None:
+    while not turn.pieces.empty() and (piece := turn.pieces.get_nowait()) is not None:  # empty: it left
         thoughts += [piece.text] if piece.thought else []
     return JSONResponse(answer.whole(turn.end("\n\n".join(thoughts))), headers={"X-Session": turn.session})
 

@@ -322,8 +322,9 @@ class Talks:
         finally:
             self._turns.pop(turn.session, None)
             turn.pieces.put_nowait(None)
-        for session in [one for one in list(self._open)[:-IDLE] if one not in self._turns]:
-            await _close(self._open.pop(session).host)
+        # Looked up anew after each, as other turns begin and end meanwhile.
+        while idle := next((one for one in list(self._open)[:-IDLE] if one not in self._turns), None):
+            await _close(self._open.pop(idle).host)
         while self._left:
             await _close(self._left.pop().host)
 
@@ -428,10 +429,10 @@ async def _drive(turn: TurnInProgress, runs: Runs, work: Callable[[], Coroutine[
 
 async def _close(host: SessionHost) -> None:
     """Close the host of one conversation; its agent, whose parts it uses, stays open."""
+    host.broker.use_in(host.session, None)  # first: a new message may open the session again meanwhile
     await host.events.stop_all(host.interrupt)
     await host.own.programs.aclose()
     await host.own.memory.aclose()
-    host.broker.use_in(host.session, None)
 
 
 def _unfinished(runs: Runs) -> str:

@@ -1,0 +1,73 @@
+"""The conversations that ``quoth serve`` keeps open."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from words import files
+
+from quoth.agent.client import AsyncAgent
+from quoth.agent.run.host import SessionHost
+from quoth.agent.serve import talks
+from quoth.agent.serve.app import build_app
+from quoth.agent.serve.keys import AccessKey, Keys
+from quoth.agent.serve.openai import openai_part
+from quoth.agent.serve.openai_shape import ChatRequest, read_request
+
+KEY = AccessKey("me", "m" * 32, frozenset({"ask", "decide"}))
+
+
+def message(text: str) -> ChatRequest:
+    said = {"model": "quoth", "messages": [{"role": "user", "content": text}]}
+    return read_request(json.dumps(said).encode())
+
+
+async def test_each_conversation_beyond_the_kept_ones_is_closed_once_and_idle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files(tmp_path, {"model.hy": '(defn reply [messages] "Hello.")'}))
+    monkeypatch.setattr(talks, "IDLE", 1)
+    closed: list[tuple[str, bool]] = []
+    close = talks._close
+
+    async def slowly(host: SessionHost) -> None:
+        closed.append((host.session, host.session in made._turns))
+        await asyncio.sleep(0.05)  # other turns end meanwhile
+        await close(host)
+
+    monkeypatch.setattr(talks, "_close", slowly)
+    made = talks.Talks(lambda key, model: AsyncAgent(model="scripted:model.hy"))
+    try:
+        turns = [await made.begin(KEY, message("the first"))]
+        await asyncio.gather(*(turn.task for turn in turns if turn.task))
+        turns = [await made.begin(KEY, message(f"number {number}")) for number in range(4)]
+        await asyncio.gather(*(turn.task for turn in turns if turn.task))
+        assert [turn.text for turn in turns] == ["Hello."] * 4
+        assert len({*closed}) == len(closed) == 4
+        assert not any(in_turn for _, in_turn in closed)
+    finally:
+        await made.aclose()
+
+
+async def test_a_client_that_leaves_a_whole_answer_is_no_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files(tmp_path, {"model.hy": '(defn reply [messages] "Hello.")'}))
+    part = openai_part(lambda key, model: AsyncAgent(model="scripted:model.hy"))
+    body = {"model": "quoth", "messages": [{"role": "user", "content": "hi"}]}
+    heard = iter([{"type": "http.request", "body": json.dumps(body).encode()}, {"type": "http.disconnect"}])
+
+    async def receive() -> dict[str, object]:
+        return next(heard)
+
+    async def send(message: object) -> None:
+        """It has left."""
+
+    path = "/v1/chat/completions"
+    headers = [(b"host", b"localhost"), (b"authorization", b"Bearer " + KEY.token.encode())]
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
+    async with part.serving():
+        await build_app([part], Keys((KEY,)))(scope, receive, send)
