@@ -151,7 +151,8 @@ def as_agent(options: ServeOptions, name: str) -> ServeOptions:
 
 def listening(port: int) -> socket.socket:
     """A socket on loopback. Raises UsageError."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # asyncio sends small pieces at once only where TCP is named; else each answer may wait for 40 ms
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(("127.0.0.1", port))

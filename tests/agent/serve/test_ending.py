@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import signal
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,21 @@ async def serving(folder: Path, model: Slow) -> AsyncIterator[tuple[EndingServer
 
 def end(server: EndingServer) -> None:
     server.handle_exit(signal.SIGTERM, None)
+
+
+async def test_an_answer_does_not_wait_for_a_full_packet() -> None:
+    """Each answer is a head and a body: without this the second waits until the first is acknowledged."""
+    asked: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ours = writer.get_extra_info("socket")
+        asked.set_result(bool(ours.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+        writer.close()
+
+    async with await asyncio.start_server(connected, sock=listening(0)) as server:
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        assert await asyncio.wait_for(asked, MINUTE)
+        writer.close()
 
 
 async def lines(client: httpx.AsyncClient) -> AsyncIterator[str]:
