@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import signal
 import stat
 import subprocess
 from pathlib import Path
 
 import pytest
+from commands import started
 from mcp_server import command
 from pages import SHOP, page
 from words import Terminal, quoth
@@ -47,6 +49,10 @@ def home(tmp_path: Path) -> Path:
         at.prompted()
         at.enter("(+ 1 2)")
         at.prompted()
+    with started("view", "--print", "--port", "0", cwd=shop, env=env) as serving:
+        assert serving.stdout.readline(), serving.stderr.read()
+        serving.process.send_signal(signal.SIGTERM)
+        serving.ended()
     return home
 
 
