@@ -3,7 +3,7 @@ client sends.
 
 A known conversation continues in its session. One that was edited or branched, and one whose session is
 busy, continues in a fork; an unknown one begins a session, with its text as data. A message whose answer was
-broken off is resumed where it is sent again.
+broken off is resumed where it is sent again, or before the next message.
 """
 
 from __future__ import annotations
@@ -192,6 +192,7 @@ class Talks:
         else:
             again = history.find(key.name, asked)
             session, name, data = self._place(agent, history, key, request, known, again, own)
+            sent_again = bool(name)
             session, name = session or new_session(), name or f"{asked[:16]}-{secrets.token_hex(4)}"
             runs = self._runs(key, agent, session, request)
             output = None if request.schema is None else OutputType.known_by(request.schema)
@@ -203,6 +204,8 @@ class Talks:
                 _answer(agent, key, [one for one in results if one[0].session == session])
                 if _was_decided(runs):  # with this message, or in a terminal meanwhile
                     await _drive(turn, runs, runs.resume)
+                elif runs.broken_off and not sent_again:  # its client goes on with the part that it has
+                    await _finish_broken(turn, runs)
                 await _drive(turn, runs, lambda: runs.say(text, turn=name, files=files, output=output))
 
         if turn.session in self._turns:
@@ -425,6 +428,14 @@ async def _drive(turn: TurnInProgress, runs: Runs, work: Callable[[], Coroutine[
     async with contextlib.aclosing(EventStream(runs.host.events.streams).of(work)) as events:
         async for event in events:
             turn.hear(event)
+
+
+async def _finish_broken(turn: TurnInProgress, runs: Runs) -> None:
+    """Finish a message at which the server was killed; one that cannot be finished is told and left."""
+    try:
+        await _drive(turn, runs, runs.resume)
+    except UsageError as error:
+        turn.say(_hidden(str(error)))
 
 
 async def _close(host: SessionHost) -> None:

@@ -350,7 +350,14 @@ def test_two_messages_of_one_conversation_are_answered_at_once(tmp_path: Path) -
         assert fork != session
 
 
-def test_a_message_whose_answer_was_broken_off_is_answered_once_in_its_session(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "answer"),
+    [((), "I waited."), (("I", "go on"), "I waited.\n\nI saw: one | please wait | go on")],
+    ids=["sent again", "the client keeps a part of the answer"],
+)
+def test_a_message_whose_answer_was_broken_off_is_answered_once_in_its_session(
+    tmp_path: Path, more: tuple[str, ...], answer: str
+) -> None:
     folder = files(tmp_path / "shop", {"model.hy": MODEL})
     with serve(folder) as server:
         first, session = session_of(server, "one")
@@ -361,9 +368,9 @@ def test_a_message_whose_answer_was_broken_off_is_answered_once_in_its_session(t
             assert isinstance(broken.exception(), openai.APIConnectionError)
     (folder / "free").touch()
     with serve(folder) as server:
-        assert session_of(server, "one", first, "please wait") == ("I waited.", session)
+        assert session_of(server, "one", first, "please wait", *more) == (answer, session)
         log = quoth("log", session, cwd=folder).out
-        assert log.count("please wait") == 1
+        assert log.count(": please wait") == 1
 
 
 # Calls a program that ends only where it is stopped.
