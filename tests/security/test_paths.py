@@ -350,9 +350,9 @@ def test_a_walk_of_many_files_costs_little_more_with_rules(tmp_path: Path) -> No
 
     def seconds(*rules: str) -> float:
         gateway = ruled(tmp_path, *rules)
-        began = time.perf_counter()
+        began = time.process_time()
         assert gateway.pass_through('(grep-search "x" :limit 500)').ok
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds()
     assert seconds(*rules) < seconds() + 3
