@@ -79,6 +79,7 @@ class ClientCalls:
         self._agents: dict[McpClient, AsyncAgent] = {}
         # The keys of the calls of each client that wait or were broken off, by their forms.
         self._open: dict[McpClient, dict[str, str]] = {}
+        self._running: set[str] = set()  # the keys of the calls in progress
 
     async def aclose(self) -> None:
         """Stop the calls in progress and close the agents. What waits stays in the store."""
@@ -108,18 +109,22 @@ class ClientCalls:
         client, agent = self.client_of(ctx), self.agent(ctx)
         state: dict[str, str] = json.loads(params.request_state or "{}")
         if client not in self._open:
-            self._open[client] = _unfinished(agent)
+            found = _unfinished(agent).items()
+            self._open[client] = {form: key for form, key in found if key not in self._running}
         identity, unfinished = _identity(agent, form), self._open[client]
         key = state.get("key") or unfinished.get(identity) or f"{agent.session}/{secrets.token_hex(5)}"
         if unfinished.get(identity) == key:  # the same call made meanwhile is another one
             del unfinished[identity]
+        self._running.add(key)
         try:
             result = self._answer(client, agent, state, params) or await self._asked(ctx, agent, form, key)
         except BaseException:
             self._open.pop(client, None)  # the record knows whether the call has ended
             raise
+        finally:
+            self._running.discard(key)
         if not isinstance(result, ToolResult) or result.status == "pending":
-            unfinished[identity] = key
+            self._open.get(client, {})[identity] = key  # where there is none, it is read from the record
         return result
 
     def _answer(
@@ -210,4 +215,5 @@ def _unfinished(agent: AsyncAgent) -> dict[str, str]:
     """The keys of the calls of this session that wait or were broken off in an earlier process, by their
     forms."""
     calls = (one for one in agent.host.record.unfinished() if one.kind == "call")
-    return {read_form(content_of(one.event.text)["form"]).identity: one.name for one in calls}
+    found = ((content_of(one.event.text)["form"], one.name) for one in calls)
+    return {read_form(form).identity: f"{agent.session}/{name}" for form, name in found}
