@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
-from quoth.agent.serve.gate import RequestGate, refuse
+from quoth.agent.serve.gate import RequestGate, refuse, without_port
 from quoth.agent.serve.keys import KeySource
 
 
@@ -75,4 +75,5 @@ def build_app(
         lifespan=lifespan,
     )
     public = {"/health", *(path for part in parts for path in part.open_paths)}
-    return RequestGate(app, keys, hosts, origins, public)
+    known = [without_port(host) for host in hosts]
+    return RequestGate(app, keys, known, [one.lower().rstrip("/") for one in origins], public)

@@ -71,3 +71,21 @@ async def test_a_client_that_leaves_a_whole_answer_is_no_failure(
     scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
     async with part.serving():
         await build_app([part], Keys((KEY,)))(scope, receive, send)
+
+
+async def empty() -> dict[str, object]:
+    return {"type": "http.request"}
+
+
+@pytest.mark.parametrize("host", ["Docker.Internal", "docker.internal:8420"])
+async def test_hosts_and_origins_are_allowed_as_people_write_them(host: str) -> None:
+    answers: list[object] = []
+
+    async def send(message: dict[str, object]) -> None:
+        answers.append(message.get("status"))
+
+    headers = [(b"host", b"docker.internal:8420"), (b"origin", b"http://docker.internal:3000")]
+    scope = {"type": "http", "method": "GET", "path": "/health", "query_string": b"", "headers": headers}
+    app = build_app([], Keys((KEY,)), hosts=[host], origins=["http://Docker.Internal:3000/"])
+    await app(scope, empty, send)
+    assert answers[0] == 200
