@@ -19,7 +19,6 @@ WIDEST = 100  # columns that are still read with ease
 _BEGIN = re.compile(r"#\+begin_(\w+)[ \t]*(\S*)(.*)", re.IGNORECASE)
 _HEADLINE = re.compile(r"(\*+) (.+)")
 _ITEM = re.compile(r"[ \t]*- ")
-_PICTURE = re.compile(r"\[\[file:[^]\[]+\.png\]\]")  # a line that a terminal leaves out
 _MARKUP = re.compile(
     r"(?<![\w=~])(?:(?P<mark>[=~])(?P<code>[^ \n](?:.*?[^ \n])??)(?P=mark)"
     r"|\*(?P<bold>[^ *\n][^*\n]*)\*|/(?P<slanted>[^ /\n][^/\n]*)/)(?!\w)"
@@ -78,7 +77,7 @@ def _parts(lines: Sequence[str]) -> Iterator[RenderableType]:
             rows = _while(lines, at, lambda one: one.startswith("|"))
             yield _table(rows)
             at += len(rows)
-        elif line.startswith("#+") or not line.strip() or _PICTURE.fullmatch(line):
+        elif re.fullmatch(r"#\+.*|\s*|\[\[file:\S+\.png\]\]", line):  # no terminal shows a picture
             if title := re.match(r"#\+TITLE: (.*)", line):
                 yield Text(title[1].upper(), _HEAD)
             yield ""
