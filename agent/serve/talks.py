@@ -325,7 +325,7 @@ class Talks:
         finally:
             self._turns.pop(turn.session, None)
             turn.pieces.put_nowait(None)
-        # Looked up anew after each, as other turns begin and end meanwhile.
+        # Other turns begin and end during each closing.
         while idle := next((one for one in list(self._open)[:-IDLE] if one not in self._turns), None):
             await _close(self._open.pop(idle).host)
         while self._left:
