@@ -204,7 +204,7 @@ class Talks:
                 _answer(agent, key, [one for one in results if one[0].session == session])
                 if _was_decided(runs):  # with this message, or in a terminal meanwhile
                     await _drive(turn, runs, runs.resume)
-                elif runs.broken_off and not sent_again:  # its client goes on with the part that it has
+                elif runs.broken_off and not sent_again:  # its client continues with its part
                     await _finish_broken(turn, runs)
                 await _drive(turn, runs, lambda: runs.say(text, turn=name, files=files, output=output))
 
@@ -431,7 +431,7 @@ async def _drive(turn: TurnInProgress, runs: Runs, work: Callable[[], Coroutine[
 
 
 async def _finish_broken(turn: TurnInProgress, runs: Runs) -> None:
-    """Finish a message at which the server was killed; one that cannot be finished is told and left."""
+    """Finish a message at which the server was killed; say so if it cannot be finished."""
     try:
         await _drive(turn, runs, runs.resume)
     except UsageError as error:
