@@ -83,7 +83,7 @@ class ViewDoor:
         value = secrets.token_urlsafe(32)
         visitor = Visitor(name, found.decides, secrets.token_urlsafe(24))
         self._visitors[_name(value)] = visitor, self.clock() + COOKIE_SECONDS
-        for old in self._over():
+        for old in [*self._over()]:
             self._visitors.pop(old, None)
         return value
 

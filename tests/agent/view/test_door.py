@@ -68,6 +68,13 @@ def test_a_cookie_ends_with_its_time_and_with_signing_out(view: Viewed) -> None:
     assert second.get("/view/").status_code == 401
 
 
+def test_the_oldest_of_too_many_visitors_is_out(view: Viewed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quoth.agent.view.door.MOST", 2)
+    first, *others = [view.browser() for _ in range(4)]
+    assert first.get("/view/").status_code == 401
+    assert [one.get("/view/").status_code for one in others] == [401, 200, 200]
+
+
 def test_without_a_cookie_every_page_and_stream_is_closed(view: Viewed) -> None:
     browser = view.outside()
     for path in ("/view/", "/view/request/x", "/view/events", "/view/nothing"):
