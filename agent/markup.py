@@ -52,7 +52,7 @@ def _attribute(key: str, value: Attribute) -> str:
     if name.startswith("on") or name in ("style", "srcdoc"):
         raise ValueError(f"the attribute {name} is not built here")
     text = str(value)
-    if name in LINKS and (text[:1] not in ("/", "#", "?") or text[1:2] in ("/", "\\")):
+    if name in LINKS and (text[:1] not in ("/", "#", "?") or text[1:2] in {*"/\\\t\n\r"}):
         raise ValueError(f"{name} must lead to a path of this server")
     if value is True:
         return f" {name}"

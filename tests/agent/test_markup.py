@@ -86,6 +86,7 @@ def test_a_line_feed_at_the_beginning_stays() -> None:
         ("a", {"href": "https://evil.example"}),
         ("a", {"href": "//evil.example"}),
         ("a", {"href": "/\\evil.example"}),
+        ("a", {"href": "/\t/evil.example"}),
         ("form", {"action": "https://evil.example"}),
         ("img", {"src": "data:image/svg+xml,x"}),
         ("iframe", {}),
