@@ -11,9 +11,10 @@ const opened = (root) => new Map([...root.querySelectorAll("details")].map((one,
 async function refresh() {
   if (busy) { again = true; return; }
   busy = true;
+  const begun = performance.now();
   try {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" }, cache: "no-store" });
-    if (!answer.ok) { location.reload(); return; }
+    if (!answer.ok) { if (edited) tell(); else location.reload(); return; }
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const now = page.getElementById("main");
     if (!now || strip(now) === strip(main())) return;
@@ -28,8 +29,10 @@ async function refresh() {
     if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
     news.textContent = `Updated: ${page.title}`;
   } catch { /* the server is away: the stream comes back with it */ } finally {
-    busy = false;
-    if (again) { again = false; refresh(); }
+    setTimeout(() => {  // a slow page gets a quarter of the server at most
+      busy = false;
+      if (again) { again = false; refresh(); }
+    }, 3 * (performance.now() - begun));
   }
 }
 

@@ -105,7 +105,8 @@ def _page(visit: Visit, shown: Shown, notice: str = "", status: int = 200) -> Vi
         parts += [el("p", "To continue: ", el("code", command))]
     session = el("a", "Its session", href=f"/view/sessions/{quote(asked.session, safe='')}")
     parts += [el("p", session, " · ", el("a", "What else waits", href=HOME))]
-    return ViewPage(title, el("section", parts), live=True, status=status)
+    # The answer to a form cannot be fetched again.
+    return ViewPage(title, el("section", parts), live=not visit.form, status=status)
 
 
 def _find(visit: Visit) -> Request:
@@ -205,8 +206,8 @@ def _answer_field(asked: Request) -> Html:
     assert asked.question is not None, "it is a question"
     if asked.question.choices and asked.question.only:
         rows = [
-            el("label", el("input", type="radio", name="answer", value=str(number), required=True), f" {one}")
-            for number, one in enumerate(asked.question.choices, 1)
+            el("label", el("input", type="radio", name="answer", value=one, required=True), f" {one}")
+            for one in asked.question.choices  # by its words: the number of one may be the words of another
         ]
         return el("fieldset", el("legend", "Your answer"), rows)
     told = (

@@ -123,6 +123,15 @@ def test_a_question_is_answered_in_words(
     assert means in str(ann.call(request.form).value)
 
 
+def test_a_choice_is_sent_as_its_words(view: Viewed, ann: Agent) -> None:
+    question = '(ask-person :question "How many?" :choices ["10" "5" "1"] :only True)'
+    browser, request = view.browser(), asked(ann, question)
+    page = page_of(browser, request)
+    first, *_ = re.findall(r'type="radio" name="answer" value="([^"]*)"', page)
+    browser.press(browser.press(page, ANSWER, answer=first), "Yes, answer")
+    assert ann.call(request.form).value == "10"
+
+
 def test_two_tabs_are_one_decision(view: Viewed, ann: Agent) -> None:
     browser, request = view.browser(), asked(ann)
     first = browser.press(page_of(browser, request), ONCE)
@@ -144,6 +153,8 @@ def test_a_difference_that_is_not_as_shown_is_shown_again(view: Viewed, ann: Age
     assert browser.status == 409
     assert "nothing was decided" in again
     assert "- other" in again
+    assert "data-live" in page
+    assert "data-live" not in again  # a script would get nothing at the address of a form
     assert now(ann, request).state == "pending"
     done = browser.press(browser.press(again, ONCE), "Yes, approve once")
     assert "approved once" in done
