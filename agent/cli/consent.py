@@ -281,11 +281,11 @@ def _tell_next(options: Options, store: Store, asked: Request, plan: str) -> Non
 def continuing(options: Options, store: Store, asked: Request, plan: str) -> str:
     """The command that continues the session of a decided request, or the flight of ``plan``; empty for
     none."""
-    from quoth.agent.session.index import unfinished_sessions
+    from quoth.agent.session.index import read_leniently, waiting
 
     if plan:  # each user has a flight of their own
         return options.typed("fly", plan, *as_user(asked.user))
-    if asked.session in [name for name, _ in unfinished_sessions(store)]:
+    if read_leniently(store, lambda found: waiting(found, asked.session)):
         return options.typed("resume", asked.session)
     return ""
 

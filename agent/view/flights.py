@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from quoth.agent.flight.plan_file import FlightLog, PlanFile, StepStatus, read_flight
@@ -35,7 +36,7 @@ BY_TIME = "SELECT session FROM events WHERE kind = 'flight' GROUP BY session ORD
 def flights(visit: Visit) -> ViewPage:
     """The latest flights."""
     store = visit.desk.store()
-    rows = [] if store is None else [_row(store, one) for one in _latest(visit, store)]
+    rows = [] if store is None else [_row(store, one) for one in islice(_latest(visit, store), MOST)]
     heads = ("flight", "begun", "status", "plan")
     how = el("p", "No plan was flown here. To fly one: ", el("code", "quoth fly PLAN.org"))
     body = table("Flights, the latest first", heads, rows) if rows else how
@@ -43,15 +44,10 @@ def flights(visit: Visit) -> ViewPage:
 
 
 def _latest(visit: Visit, store: Store) -> Iterator[Event]:
-    """The first events of the visitor's flights, at most MOST."""
-    left = MOST
+    """The first events of the visitor's flights."""
     for (session,) in store.execute(BY_TIME):
-        if left <= 0:
-            return
         if is_own(visit, store, session):
-            for event in reversed(_begun(store, session)):
-                left -= 1
-                yield event
+            yield from reversed(_begun(store, session))
 
 
 def _begun(store: Store, session: str) -> list[Event]:
