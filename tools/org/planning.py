@@ -63,6 +63,9 @@ class Stamp:
             if self.repeater == ".+":
                 when = here if self.unit == "h" else datetime.combine(here.date(), when.time())
                 return self._at(self._shifted(when))
+            if self.repeater == "++" and self.unit in "hdw":  # pass over what is long past at once
+                step = self._shifted(when) - when
+                when += step * max((here - when) // step - 2, 0)
             while True:
                 when = self._shifted(when)
                 at = when.replace(tzinfo=zone).astimezone(UTC)

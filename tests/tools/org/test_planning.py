@@ -69,6 +69,10 @@ def test_without_a_repeater_nothing_follows() -> None:
         moved("<9999-12-31 Fri +1d>")
 
 
+def test_hours_since_long_ago_are_passed_over_in_whole_steps() -> None:
+    assert moved("<0001-01-02 Tue 01:30 ++7h>") == "<2026-03-01 Sun 14:30 ++7h>"
+
+
 def test_what_follows_one_that_waits() -> None:
     followed = stamp("<2026-01-01 Thu ++1w>").following(UTC)
     assert followed is not None
