@@ -20,6 +20,7 @@ any other exception of ours is caught in its own room.
       NotRead
       OutputError
       PlanChangedError
+      PlanningError
       ReadError
       StoreError
         ServerError
@@ -47,6 +48,7 @@ any other exception of ours is caught in its own room.
         SnapshotError
         TranscriptError
         UnansweredError
+        UnknownResponseError
       WireError
     ToolFailure
       CatalogStale

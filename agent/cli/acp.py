@@ -33,7 +33,7 @@ class AcpOptions(RunOptions):
 
 
 def acp(options: AcpOptions) -> int:
-    gc.set_threshold(1_000_000)  # the classes of the protocol are no garbage; see begin_to_serve
+    gc.set_threshold(1_000_000)  # the classes of the protocol stay; see begin_to_serve
     try:
         from acp.core import DEFAULT_STDIO_BUFFER_LIMIT_BYTES, run_agent
         from acp.stdio import stdio_streams

@@ -4,8 +4,9 @@ threads."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from importlib.resources import files
+from typing import TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
@@ -18,6 +19,7 @@ from quoth.agent.terminal.output import complain
 from quoth.agent.view.door import COOKIE_SECONDS, ViewDoor, is_own
 from quoth.agent.view.frame import HEADERS, HOME, document
 from quoth.agent.view.page import CSRF, Desk, Made, Redirection, ViewPage, ViewPlace, Visit, Visitor
+from quoth.agent.view.peer import is_stranger
 from quoth.tools.errors import QuothError
 
 FILES = {
@@ -31,6 +33,9 @@ LARGEST = 200_000  # bytes of a form
 MOST_FIELDS = 50
 
 
+Served: TypeAlias = Callable[[Request], Awaitable[Response]]
+
+
 def view_part(
     door: ViewDoor, desk: Desk, places: Sequence[ViewPlace], stopping: Callable[[], bool] = lambda: False
 ) -> ServedPart:
@@ -38,15 +43,16 @@ def view_part(
     view = _View(door, desk, places, stopping)
     own = [
         Route("/view", view.home),
-        Route("/view/in", view.enter),
-        Route("/view/out", view.leave, methods=["POST"]),
-        Route("/view/events", view.events),
+        Route("/view/in", view.near(view.enter)),
+        Route("/view/out", view.near(view.leave), methods=["POST"]),
+        Route("/view/events", view.near(view.events)),
         *(Route(f"/view/{name}", _file(name)) for name in FILES),
     ]
     shown = [
-        Route(place.path, view.serve(place), methods=["POST" if place.posts else "GET"]) for place in places
+        Route(place.path, view.near(view.serve(place)), methods=["POST" if place.posts else "GET"])
+        for place in places
     ]
-    missing = Route("/view/{rest:path}", view.missing, methods=["GET", "POST"])
+    missing = Route("/view/{rest:path}", view.near(view.missing), methods=["GET", "POST"])
     return ServedPart([*own, *shown, missing], open_paths=["/view", "/view/"])
 
 
@@ -55,6 +61,16 @@ class _View:
         self, door: ViewDoor, desk: Desk, places: Sequence[ViewPlace], stopping: Callable[[], bool]
     ) -> None:
         self._door, self._desk, self._places, self._stopping = door, desk, places, stopping
+
+    def near(self, serve: Served) -> Served:
+        """The same for processes of this user alone; other users may have seen a code or a cookie."""
+
+        async def served(request: Request) -> Response:
+            if await asyncio.to_thread(is_stranger, request.scope):
+                return self._outside("These pages answer only the user who runs the server.", 403)
+            return await serve(request)
+
+        return served
 
     async def home(self, request: Request) -> Response:
         return RedirectResponse(HOME, 303, HEADERS)
@@ -106,7 +122,7 @@ class _View:
 
         return StreamingResponse(lines(), headers=HEADERS, media_type="text/event-stream")
 
-    def serve(self, place: ViewPlace) -> Callable[[Request], object]:
+    def serve(self, place: ViewPlace) -> Served:
         async def served(request: Request) -> Response:
             if (visitor := self._visitor(request)) is None:
                 return self._outside("You are not signed in.")

@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
-from urllib.parse import quote
 
 from quoth.agent.markup import Child, Html, el, html
 from quoth.agent.terminal.forms import folded, form_of, laid_out, shortened
@@ -29,6 +28,7 @@ from quoth.agent.terminal.question import (
 from quoth.agent.terminal.requests import SHOWN_CHARS, facts, question_of, when
 from quoth.agent.view.frame import HOME
 from quoth.agent.view.page import Made, Redirection, ViewPage, Visit, confirmation
+from quoth.agent.view.sessions import address, is_own
 from quoth.tools.call.ports import asks_fact
 from quoth.tools.consent.decisions import ChangeDiffersError, Proposal
 from quoth.tools.consent.requests import Decision, Kind, Request
@@ -103,8 +103,10 @@ def _page(visit: Visit, shown: Shown, notice: str = "", status: int = 200) -> Vi
         parts += [_forms(visit, shown)]
     elif command := visit.desk.resuming(asked):
         parts += [el("p", "To continue: ", el("code", command))]
-    session = el("a", "Its session", href=f"/view/sessions/{quote(asked.session, safe='')}")
-    parts += [el("p", session, " · ", el("a", "What else waits", href=HOME))]
+    store = visit.desk.store()
+    if store is not None and is_own(visit, store, asked.session):
+        parts += [el("p", el("a", "Its session", href=address(asked.session)))]
+    parts += [el("p", el("a", "What else waits", href=HOME))]
     # The answer to a form cannot be fetched again.
     return ViewPage(title, el("section", parts), live=not visit.form, status=status)
 
