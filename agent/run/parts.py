@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quoth.agent.config.agents import load_agent
 from quoth.agent.config.config import Config
@@ -95,6 +95,13 @@ class Offers:
 BEFORE_ASKING: ContextVar[Callable[[], object]] = ContextVar("BEFORE_ASKING", default=lambda: None)
 
 
+class ForeignTools(NamedTuple):
+    """The parts behind tools that run elsewhere."""
+
+    remote: RemoteTools | None
+    servers: LiveServers | None
+
+
 @dataclass(frozen=True, eq=False)
 class AgentParts:
     """The parts of an agent. A session with other tools, models or settings replaces them in its own
@@ -117,10 +124,19 @@ class AgentParts:
     offers: Offers  # a cache of the tools that the rules leave a user
     services: HostServices  # the host's services for tools, unchanged
     tracer: Tracer | None  # records spans of runs and calls; None: untraced
-    remote: RemoteTools | None  # tools of a catalog; None: none
-    servers: LiveServers | None  # of MCP; None: none is configured
+    foreign: ForeignTools  # the catalog and the MCP servers whose tools are in its table
     closing: AsyncExitStack  # ends what else was opened for the agent alone
     settings: Mapping[str, Any]  # the settings in an opening, from which resume rebuilds the agent
+
+    @property
+    def remote(self) -> RemoteTools | None:
+        """The tools of a catalog; None: there is none."""
+        return self.foreign.remote
+
+    @property
+    def servers(self) -> LiveServers | None:
+        """The MCP servers; None: none is configured."""
+        return self.foreign.servers
 
 
 def open_parts(
@@ -224,8 +240,7 @@ def open_parts(
         offers=Offers(rules),
         services=services,
         tracer=tracer,
-        remote=remote,
-        servers=servers,
+        foreign=ForeignTools(remote, servers),
         closing=closing,
         settings=MappingProxyType(opening),
     )

@@ -26,12 +26,12 @@ LINES = {
     "agent/plan": 1747,
     "agent/repl": 1898,
     "agent/replay": 442,
-    "agent/run": 5300,
+    "agent/run": 5307,
     "agent/serve": 2329,
     "agent/session": 2723,
     "agent/terminal": 1957,
     "agent/trace": 354,
-    "agent/view": 1384,
+    "agent/view": 1424,
     "agent/worker": 447,
     "neuro": 106,
     "neuro/backends": 4091,
@@ -50,7 +50,7 @@ LINES = {
     "tools/lisp": 1270,
     "tools/mcp": 2464,
     "tools/memory": 3161,
-    "tools/org": 802,
+    "tools/org": 805,
     "tools/origin": 773,
     "tools/policy": 3064,
     "tools/program": 1765,
@@ -67,7 +67,6 @@ WIDE = {  # records with more, each for a reason
     "Call": 24,  # the record of a call
     "CallState": 27,  # what the stages of the door find out of one call
     "CognitiveTool": 33,  # the options of def-cognitive-tool
-    "AgentParts": 21,  # all that an agent is made of, opened once and closed in order
     "CommandSettings": 49,  # a row for each option of the command line
     "Request": 22,  # what a person decides on
     "RequestRow": 32,  # the columns of a request in the store

@@ -35,6 +35,7 @@ from quoth.agent.acp.asking import AcpPerson
 from quoth.agent.acp.server import STOPS, AcpServer
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import ReplyReason
+from quoth.agent.run.parts import ForeignTools
 from quoth.tools.call.call import Change, Changes, new_call
 from quoth.tools.call.ports import BEGUN_BEFORE
 from quoth.tools.errors import UsageError
@@ -332,7 +333,10 @@ async def test_renewed_remote_tools_have_no_read_only_mode(tmp_path: Path) -> No
     agent = AsyncAgent(**grouped(workspace=tmp_path, model=model("Hello.")))
     server = AcpServer(lambda *_: agent, existing_store)
     server.on_connect(Editor())
-    parts, agent.host.parts = agent.host.parts, replace(agent.host.parts, remote=cast("Any", object()))
+    parts, agent.host.parts = (
+        agent.host.parts,
+        replace(agent.host.parts, foreign=ForeignTools(cast("Any", object()), None)),
+    )
     opened = await server.new_session(str(tmp_path))
     assert opened.modes is not None
     assert [mode.id for mode in opened.modes.available_modes] == ["ask", "plan"]
