@@ -275,7 +275,7 @@ class Mortal(Timetable):
         return found
 
 
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(
     some.integers(0, 2**32),
     some.sampled_from(["+1d", "+3d", "++1d", "+1w", "++1m", "+1m", ".+2d", "+5h", "+1y"]),

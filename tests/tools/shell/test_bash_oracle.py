@@ -5,7 +5,6 @@ Bash runs each line in an empty folder without any program: its handler of unkno
 
 from __future__ import annotations
 
-import resource
 import shlex
 import shutil
 import subprocess
@@ -20,14 +19,10 @@ from quoth.tools.shell.command_line import CommandLine, read_line
 
 BASH = shutil.which("bash") or "bash"
 NOTING = """
+ulimit -t 5 -f 100
 FUNCNEST=2
 command_not_found_handle() { printf '%s\\0' "$#" "$@" >> "$LOG"; return "$STATUS"; }
 """
-
-
-def limit() -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (5, 5))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 
 
 def run_by_bash(line: str) -> set[tuple[str, ...]]:
@@ -47,7 +42,6 @@ def run_by_bash(line: str) -> set[tuple[str, ...]]:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                preexec_fn=limit,
                 timeout=60,
                 check=False,
             )
