@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from quoth.agent.serve.openai_shape import TalkMessage
@@ -57,10 +57,13 @@ class TalkIndex:
         sql = "SELECT 1 FROM served WHERE key = ? AND session = ? LIMIT 1"
         return bool(self._store().execute(sql, (key, session)))
 
-    def save(self, key: str, digest: str, session: str, *, ended: bool) -> None:
-        """Record that a conversation is what a session contains now."""
+    def save(self, key: str, session: str, ended: Mapping[str, bool]) -> None:
+        """Record that conversations are what a session contains now; ``ended`` by their digests."""
         rows = Outline(self._store).rows([session])
-        self._store().execute(
-            "INSERT OR REPLACE INTO served VALUES (?, ?, ?, ?, ?, ?)",
-            (key, digest, session, rows[0].events if rows else 0, ended, time.time()),
-        )
+        events = rows[0].events if rows else 0
+        with self._store().transaction() as run:
+            for digest, over in ended.items():
+                run(
+                    "INSERT OR REPLACE INTO served VALUES (?, ?, ?, ?, ?, ?)",
+                    (key, digest, session, events, over, time.time()),
+                )

@@ -212,7 +212,7 @@ class Talks:
             raise BusyError(BUSY.format(turn.session))
         self._turns[turn.session] = turn
         if not request.resumes:
-            history.save(key.name, asked, turn.session, ended=False)
+            history.save(key.name, turn.session, {asked: False})
         turn.task = asyncio.create_task(self._run(turn, work, key, request, history, asked))
         return turn
 
@@ -313,15 +313,14 @@ class Talks:
             turn.close(told)
             ended = turn.error is None and (reply is None or reply.status not in ("pending", "interrupted"))
             with contextlib.suppress(QuothError):
-                if not request.resumes:
-                    history.save(key.name, asked, turn.session, ended=ended)
+                over = {} if request.resumes else {asked: ended}
                 said = TalkMessage("assistant", turn.text, tuple(call.id for call in turn.calls))
                 answer = digest_of(request.model, (*request.talk, said))
                 if not request.resumes or history.find(key.name, answer) is None:  # else it was sent again
-                    history.save(key.name, answer, turn.session, ended=True)
+                    over[answer] = True
                 if request.response:
-                    after = _digest_after(request, request.response)
-                    history.save(key.name, after, turn.session, ended=True)
+                    over[_digest_after(request, request.response)] = True
+                history.save(key.name, turn.session, over)
         finally:
             self._turns.pop(turn.session, None)
             turn.pieces.put_nowait(None)

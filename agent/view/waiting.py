@@ -287,9 +287,8 @@ def _stale(visit: Visit, shown: Shown) -> ViewPage | None:
         return None
     asked = shown.asked
     open_still = asked.state == "pending" and asked.expires > time.time()
-    notice = (
-        f"{CHANGED} nothing was decided." if open_still else "It was decided before; nothing was changed."
-    )
+    over = "It expired; nothing was" if asked.state == "pending" else "It was decided before; nothing was"
+    notice = f"{CHANGED} nothing was decided." if open_still else f"{over} changed."
     return _page(visit, shown, notice, 409)
 
 
