@@ -15,15 +15,21 @@ from quoth.agent.serve.openai_shape import TalkMessage
 from quoth.tools.history.outline import Outline
 from quoth.tools.storage.database import Store
 
+BEGUN, ENDED, STOPPED = 0, 1, 2  # STOPPED: its client left before the end
+
 
 class KnownTalk(NamedTuple):
-    """The session of a conversation, with its number of events after it. ``ended``: the last message has its
-    answer. ``latest``: the session has not continued otherwise."""
+    """The session of a conversation, with its number of events after it. ``latest``: the session has not
+    continued otherwise."""
 
     session: str
     events: int
-    ended: bool
+    state: int  # of the answer to its last message: BEGUN, ENDED or STOPPED
     latest: bool
+
+    @property
+    def ended(self) -> bool:
+        return self.state == ENDED
 
 
 def digest_of(model: str, messages: Iterable[TalkMessage]) -> str:
@@ -49,21 +55,21 @@ class TalkIndex:
         )
         if not rows or not Outline(self._store).is_there(str(rows[0][0])):
             return None
-        session, events, ended, last = rows[0]
-        return KnownTalk(str(session), int(events), bool(ended), events == last)
+        session, events, state, last = rows[0]
+        return KnownTalk(str(session), int(events), int(state), events == last)
 
     def is_of(self, key: str, session: str) -> bool:
         """Whether the key began a session."""
         sql = "SELECT 1 FROM served WHERE key = ? AND session = ? LIMIT 1"
         return bool(self._store().execute(sql, (key, session)))
 
-    def save(self, key: str, session: str, ended: Mapping[str, bool]) -> None:
-        """Record that conversations are what a session contains now; ``ended`` by their digests."""
+    def save(self, key: str, session: str, states: Mapping[str, int]) -> None:
+        """Record that conversations are what a session contains now; ``states`` by their digests."""
         rows = Outline(self._store).rows([session])
         events = rows[0].events if rows else 0
         with self._store().transaction() as run:
-            for digest, over in ended.items():
+            for digest, state in states.items():
                 run(
                     "INSERT OR REPLACE INTO served VALUES (?, ?, ?, ?, ?, ?)",
-                    (key, digest, session, events, over, time.time()),
+                    (key, digest, session, events, state, time.time()),
                 )

@@ -25,7 +25,7 @@ from quoth.agent.run.options import with_longest
 from quoth.agent.run.runs import Runs
 from quoth.agent.run.spec import OutputType
 from quoth.agent.serve.client_tools import PREFIX, ClientCall, client_call, is_for
-from quoth.agent.serve.history import KnownTalk, TalkIndex, digest_of
+from quoth.agent.serve.history import BEGUN, ENDED, STOPPED, KnownTalk, TalkIndex, digest_of
 from quoth.agent.serve.keys import AccessKey
 from quoth.agent.serve.openai_shape import ChatRequest, TalkMessage, TurnEnd
 from quoth.agent.session.index import fork_session, new_session, session_of
@@ -192,7 +192,7 @@ class Talks:
         else:
             again = history.find(key.name, asked)
             session, name, data = self._place(agent, history, key, request, known, again, own)
-            sent_again = bool(name)
+            was_killed = not name and _was_killed(history, key, request, session)
             session, name = session or new_session(), name or f"{asked[:16]}-{secrets.token_hex(4)}"
             runs = self._runs(key, agent, session, request)
             output = None if request.schema is None else OutputType.known_by(request.schema)
@@ -204,15 +204,17 @@ class Talks:
                 _answer(agent, key, [one for one in results if one[0].session == session])
                 if _was_decided(runs):  # with this message, or in a terminal meanwhile
                     await _drive(turn, runs, runs.resume)
-                elif runs.broken_off and not sent_again:  # its client continues with its part
+                elif was_killed and any(one.waits for one in runs.unfinished()):
                     await _finish_broken(turn, runs)
+                if turn.reply is not None and turn.reply.status == "pending":  # the next answer begins below
+                    turn.say(_waiting_text(agent, session, key))
                 await _drive(turn, runs, lambda: runs.say(text, turn=name, files=files, output=output))
 
         if turn.session in self._turns:
             raise BusyError(BUSY.format(turn.session))
         self._turns[turn.session] = turn
         if not request.resumes:
-            history.save(key.name, turn.session, {asked: False})
+            history.save(key.name, turn.session, {asked: BEGUN})
         turn.task = asyncio.create_task(self._run(turn, work, key, request, history, asked))
         return turn
 
@@ -289,6 +291,11 @@ class Talks:
                 await work(turn)
             except QuothError as error:
                 turn.error = error
+            except asyncio.CancelledError:
+                if not self._ending and not request.resumes:  # its client left
+                    with contextlib.suppress(QuothError):
+                        history.save(key.name, turn.session, {asked: STOPPED})
+                raise
             except Exception as error:
                 complain(
                     f"{type(error).__name__}: {error}"
@@ -313,13 +320,13 @@ class Talks:
             turn.close(told)
             ended = turn.error is None and (reply is None or reply.status not in ("pending", "interrupted"))
             with contextlib.suppress(QuothError):
-                over = {} if request.resumes else {asked: ended}
+                over = {} if request.resumes else {asked: ENDED if ended else BEGUN}
                 said = TalkMessage("assistant", turn.text, tuple(call.id for call in turn.calls))
                 answer = digest_of(request.model, (*request.talk, said))
                 if not request.resumes or history.find(key.name, answer) is None:  # else it was sent again
-                    over[answer] = True
+                    over[answer] = ENDED
                 if request.response:
-                    over[_digest_after(request, request.response)] = True
+                    over[_digest_after(request, request.response)] = ENDED
                 history.save(key.name, turn.session, over)
         finally:
             self._turns.pop(turn.session, None)
@@ -427,6 +434,14 @@ async def _drive(turn: TurnInProgress, runs: Runs, work: Callable[[], Coroutine[
     async with contextlib.aclosing(EventStream(runs.host.events.streams).of(work)) as events:
         async for event in events:
             turn.hear(event)
+
+
+def _was_killed(history: TalkIndex, key: AccessKey, request: ChatRequest, session: str) -> bool:
+    """Whether the server ended during the answer of which the client now sends a part."""
+    if not request.history or request.history[-1].role != "assistant":
+        return False
+    before = history.find(key.name, digest_of(request.model, request.history[:-1]))
+    return before is not None and before.state == BEGUN and before.session == session
 
 
 async def _finish_broken(turn: TurnInProgress, runs: Runs) -> None:
