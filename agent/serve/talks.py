@@ -39,7 +39,9 @@ from quoth.tools.text import short
 
 IDLE = 100  # conversations that are kept open
 BROKEN_OFF = "The server ended before this answer was complete. To continue, send your message again."
+FIRST = "An earlier message waits for a decision, so this one was not begun. Decide, then send it again."
 BUSY = "Session {} answers another message. Send this one again later."
+STOP_SECONDS = 10.0  # for an answer whose client has left to end before that client's next message
 LINE_CHARS = 200  # of a call in an answer
 _DECISION = re.compile(r"(approve|deny|answer)\s+(\w+)(?:\s+(\S.*))?", re.DOTALL)
 FINISHES = {"max-tokens": "length", "refused": "content_filter"}
@@ -68,6 +70,8 @@ class TurnInProgress:
         self.task: asyncio.Task[None] | None = None
         self.calls: tuple[ClientCall, ...] = ()  # for the client to run
         self.waits = ""  # the text about requests that a person decides
+        self.key = ""  # the name of its client's key
+        self.stops = False  # its client has left
         self._texts: list[str] = []
 
     @property
@@ -121,6 +125,7 @@ class TurnInProgress:
 
     def stop(self) -> None:
         """The client has left: stop the run, as an interrupt does."""
+        self.stops = True
         if self.task is not None:
             self.task.cancel()
 
@@ -171,6 +176,11 @@ class Talks:
         """Begin the answer to a request; ``chosen`` names the session. Raises QuothError."""
         if self._ending:
             raise BusyError("The server is about to end. Send this message again later.")
+        stopping = {
+            turn.task for turn in self._turns.values() if turn.stops and turn.key == key.name and turn.task
+        }
+        if stopping:  # who stops an answer and writes on means the same conversation
+            await asyncio.wait(stopping, timeout=STOP_SECONDS)
         agent = self.agent(key, request.model)
         history = TalkIndex(lambda: agent.store)
         before = digest_of(request.model, request.history)
@@ -206,13 +216,15 @@ class Talks:
                     await _drive(turn, runs, runs.resume)
                 elif was_killed and any(one.waits for one in runs.unfinished()):
                     await _finish_broken(turn, runs)
-                if turn.reply is not None and turn.reply.status == "pending":  # the next answer begins below
-                    turn.say(_waiting_text(agent, session, key))
+                if turn.reply is not None and turn.reply.status == "pending":
+                    turn.say(FIRST)
+                    return
                 await _drive(turn, runs, lambda: runs.say(text, turn=name, files=files, output=output))
 
         if turn.session in self._turns:
             raise BusyError(BUSY.format(turn.session))
         self._turns[turn.session] = turn
+        turn.key = key.name
         if not request.resumes:
             history.save(key.name, turn.session, {asked: BEGUN})
         turn.task = asyncio.create_task(self._run(turn, work, key, request, history, asked))

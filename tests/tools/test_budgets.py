@@ -27,7 +27,7 @@ LINES = {
     "agent/repl": 1898,
     "agent/replay": 442,
     "agent/run": 5307,
-    "agent/serve": 2347,
+    "agent/serve": 2359,
     "agent/session": 2723,
     "agent/terminal": 1957,
     "agent/trace": 354,

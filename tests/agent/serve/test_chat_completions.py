@@ -376,7 +376,9 @@ def test_a_message_whose_answer_was_broken_off_is_answered_once_in_its_session(
 # Calls a program that ends only where it is stopped.
 SLOW = """
 (defn reply [messages]
-  "(shell :argv [\\"sh\\" \\"-c\\" \\"echo $$ > begun; exec sleep 1000\\"])")
+  (if (in "go" (str (get (get messages -1) "content")))
+      "(shell :argv [\\"sh\\" \\"-c\\" \\"echo $$ > begun; exec sleep 1000\\"])"
+      "ok"))
 """
 
 
@@ -387,7 +389,10 @@ def test_a_client_that_leaves_stops_its_program(tmp_path: Path) -> None:
         with streaming(server, "go") as answer:
             assert answer.status_code == 200
             wait_until((folder / "begun").exists)
-        wait_until(lambda: "interrupted" in quoth("sessions", cwd=folder).out)
+            session = answer.headers["X-Session"]
+        # Who stops an answer and at once writes on is in the same conversation.
+        assert session_of(server, "go", "part of it", "then") == ("ok", session)
+        assert "was interrupted" in quoth("log", session, cwd=folder).out
 
 
 @pytest.mark.parametrize("stream", [True, False])
