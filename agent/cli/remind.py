@@ -237,3 +237,5 @@ def pausing() -> Iterator[Any]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if asked:  # since the last pause
+        raise KeyboardInterrupt

@@ -53,7 +53,6 @@ def _fly_in_time(options: FlyOptions) -> int:
         while options.watch:
             with pausing() as pause:
                 pause(LOOK_SECONDS)
-                pause(0)  # a signal since then
             watcher.look()
     return FAILED if watcher.failed else DONE
 

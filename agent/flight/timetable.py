@@ -33,6 +33,9 @@ OVER = ("done", "failed")
 TRIES = 20
 ENDED = ("DONE", "FAILED", "DENIED", "SKIPPED")
 AGAIN = timedelta(seconds=30)  # between two tries of a flight that is not over
+BUSY = timedelta(
+    seconds=2
+)  # until another process may have let the plan go, such as what a killed one started
 MOST_BLOCKED = 1000  # occurrences that pass while one waits, noted at once
 
 
@@ -145,7 +148,7 @@ class Timetable:
         flown."""
         with suppress(BusyError), hold(f"occurrences of {path}", "Another process flies it."):
             return self._turn(path)
-        return self._now() + AGAIN
+        return self._now() + BUSY
 
     def _turn(self, path: Path) -> datetime | None:
         one = self._open(path)
@@ -179,6 +182,9 @@ class Timetable:
             self._tried[one.session] = self._now()
             try:
                 self._fly(path, one.session)
+            except BusyError:
+                self._tried.pop(one.session)
+                raise
             finally:
                 status = self._flown(one)
                 if status is None:  # a plan with faults, or one that is flown by hand now: nothing was begun
