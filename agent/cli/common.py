@@ -269,7 +269,10 @@ def with_agent(
                 loop.add_signal_handler(ending, end)
             try:
                 code = await task
-                await asyncio.sleep(0)  # then a signal that came at the end of the work is heard
+                for _ in range(
+                    3
+                ):  # the loop's steps until a signal that came at the end of the work is heard
+                    await asyncio.sleep(0)
                 if told:
                     return interrupted(options.json)
                 return INTERRUPTED if pressed and code == PENDING else code  # a question was taken back

@@ -18,7 +18,7 @@ LINES = {
     "agent": 1431,
     "agent/acp": 1090,
     "agent/chat": 699,
-    "agent/cli": 6502,
+    "agent/cli": 6505,
     "agent/config": 442,
     "agent/flight": 2182,
     "agent/guard": 966,
