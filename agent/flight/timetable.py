@@ -21,7 +21,7 @@ from quoth.agent.plan.model import TODO_WORDS
 from quoth.tools.errors import BusyError, ToolError, UsageError
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.memory.org_tasks import zone_of
-from quoth.tools.org.document import Org, load
+from quoth.tools.org.document import load
 from quoth.tools.org.planning import WORDS, PlanningError, Stamp, moved_line, read_planning
 from quoth.tools.org.sections import OrgParts
 from quoth.tools.storage.atomic import replace_file
@@ -95,7 +95,7 @@ def schedule_of(path: Path, data: bytes) -> Schedule | None:
     org = load(data, TODO_WORDS)
     found: list[tuple[int, dict[str, Stamp]]] = []
     for index, entry in enumerate(org.entries):
-        if index and entry.planning and not _is_dead(org, index):
+        if index and entry.planning and not org.is_dead(index):
             try:
                 if stamps := read_planning(org.lines[entry.row + 1]):
                     found.append((index, stamps))
@@ -110,10 +110,6 @@ def schedule_of(path: Path, data: bytes) -> Schedule | None:
     (index, stamps), *others = found
     lines = tuple(org.entries[one].row + 2 for one, _ in others)
     return Schedule(path, index, org.entries[index].row + 2, stamps, zone, org.entries[index].todo, lines)
-
-
-def _is_dead(org: Org, index: int) -> bool:
-    return any(org.entries[one].commented or "ARCHIVE" in org.entries[one].tags for one in org.inside(index))
 
 
 @dataclass(frozen=True)

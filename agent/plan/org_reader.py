@@ -91,10 +91,7 @@ class _OrgReading(PlanReading):
     def _section(self, index: int) -> PlanSection:
         entry = self.org.entries[index]
         skipped = entry.commented or "ARCHIVE" in entry.tags
-        dead = skipped or any(
-            self.org.entries[outer].commented or "ARCHIVE" in self.org.entries[outer].tags
-            for outer in self.org.inside(entry.parent)
-        )
+        dead = self.org.is_dead(index)
         lost: list[PlanFault] = []
         if dead:
             lost, self.faults = self.faults, []

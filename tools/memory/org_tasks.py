@@ -121,7 +121,7 @@ class TaskFile:
         found: list[OrgTask] = []
         rows: dict[str, int] = {}  # by id
         for index, entry in enumerate(self.org.entries):
-            if not entry.todo or self._is_dead(index):
+            if not entry.todo or self.org.is_dead(index):
                 continue
             task, fault = self._task(index, entry)
             if task.id.lower() in rows:
@@ -133,11 +133,6 @@ class TaskFile:
             else:
                 found.append(task)
         return found
-
-    def _is_dead(self, index: int) -> bool:
-        """Whether the headline, or one above it, is commented out or archived."""
-        around = (self.org.entries[one] for one in self.org.inside(index))
-        return any(one.commented or "ARCHIVE" in one.tags for one in around)
 
     def _task(self, index: int, entry: Entry) -> tuple[OrgTask, str]:
         lines, due, repeats, fault = self.org.lines, None, False, ""

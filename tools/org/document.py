@@ -164,6 +164,11 @@ class Org:
             yield index
             index = self.entries[index].parent
 
+    def is_dead(self, index: int) -> bool:
+        """Whether an entry, or a headline above it, is commented out or archived."""
+        around = (self.entries[one] for one in self.inside(index))
+        return any(one.commented or "ARCHIVE" in one.tags for one in around)
+
     def code(self, index: int) -> list[Element]:
         """The source blocks and ``#+CALL:`` lines of an entry, except results and lines inside blocks or
         drawers."""
