@@ -108,8 +108,10 @@ class _View:
         if self._visitor(request) is None:
             return Response(status_code=401, headers=HEADERS)
 
+        first = await asyncio.to_thread(self._desk.version)  # what comes after is told
+
         async def lines() -> AsyncIterator[str]:
-            seen, looks = await asyncio.to_thread(self._desk.version), 0
+            seen, looks = first, 0
             yield "retry: 3000\n\n"
             while self._visitor(request) is not None and not self._stopping():
                 await asyncio.sleep(LOOK_SECONDS)

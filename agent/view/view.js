@@ -53,9 +53,9 @@ function listen() {
   if (document.hidden) { source?.close(); source = null; return; }  // browsers open six connections at most
   if (source || !isLive()) return;
   source = new EventSource("/view/events");
-  source.onmessage = refresh;
+  source.onopen = source.onmessage = refresh;  // what was recorded before it was open brings no message
 }
 
 document.addEventListener("input", () => { edited = true; });
-document.addEventListener("visibilitychange", () => { if (!document.hidden && isLive() && !source) refresh(); listen(); });
+document.addEventListener("visibilitychange", listen);
 listen();

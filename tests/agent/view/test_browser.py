@@ -14,6 +14,7 @@ from viewing import Viewed, viewed
 from words import agent, files
 
 from quoth import Agent
+from quoth.agent.cli.desk import WorkspaceDesk
 from quoth.agent.view.places import PLACES
 
 pytestmark = pytest.mark.skipif(not BROWSER, reason="needs a Chromium")
@@ -124,6 +125,25 @@ def test_a_request_is_approved_on_a_phone(
         tab.press("Yes, approve once")
         assert "approved once by me" in tab.text
         assert ann.call(WRITE).status == "ok"
+
+
+def test_what_is_recorded_while_a_page_opens_is_shown(
+    view: Viewed, chromium: Chromium, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = WorkspaceDesk.version
+
+    def recorded_first(desk: WorkspaceDesk) -> str:
+        monkeypatch.setattr(WorkspaceDesk, "version", look)
+        with agent(view.folder) as other:
+            other.call(WRITE)
+        return look(desk)
+
+    monkeypatch.setattr(WorkspaceDesk, "version", recorded_first)
+    with view.served() as home:
+        tab = chromium.tab()
+        tab.looks()
+        let_in(view, tab, home)
+        tab.until("document.body.innerText.includes('1 request waits')")
 
 
 def test_the_keyboard_skips_to_the_content_and_sees_where_it_is(
