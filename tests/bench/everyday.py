@@ -1,9 +1,10 @@
-"""Sixty everyday tasks on a real model: share solved, steps, repeated calls, tokens, files changed by a task
+"""Ninety everyday tasks on a real model: share solved, steps, repeated calls, tokens, files changed by a task
 that only asks. Not a test; it prints an Org table. The prompt was tuned on the first thirty, and on those of
-the others (everyday_more.py) with an odd number; the even ones of these are held out.
+the others (everyday_more.py) with an odd number; the even ones of these were held out, and seen since.
+Thirty more (everyday_fresh.py) run only when they are asked for: nothing was ever tuned on them.
 
 python tests/bench/everyday.py [local|local-small|any --model spec] [--dialect D]
-                               [--half older|tuned|held-out] [--task N] [--show]
+                               [--half older|tuned|held-out|fresh] [--task N] [--show]
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from everyday_fresh import FRESH
 from everyday_more import MORE, Task, holds, says, says_any
 
 from quoth import ModelOptions, RunLimits
@@ -136,12 +138,13 @@ OLDER: tuple[tuple[str, str, Callable[[Reply, Path], bool]], ...] = (
         holds("out/port.txt", "8472"),
     ),
 )
-TASKS = (*(Task(*one, WORKSPACE) for one in OLDER), *MORE)
+TASKS = (*(Task(*one, WORKSPACE) for one in OLDER), *MORE, *FRESH)
 HALVES = {
     "older": range(1, 31),
     "tuned": range(31, 61, 2),
     "held-out": range(32, 61, 2),
 }
+PARTS = HALVES | {"fresh": range(61, 91)}
 
 REPLY = 300  # tokens: a model that has lost its way writes for ever
 
@@ -223,11 +226,11 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("model", nargs="?", default="local")
     options.add_argument("--dialect", help="how the model calls tools (default: the model's own)")
-    options.add_argument("--half", choices=HALVES, action="append", help="only these; may be repeated")
+    options.add_argument("--half", choices=PARTS, action="append", help="only these; may be repeated")
     options.add_argument("--task", type=int, action="append", help="only this one; may be repeated")
     options.add_argument("--show", action="store_true", help="print the calls and results on stderr")
     asked = options.parse_args()
-    chosen = asked.task or sorted(number for half in asked.half or HALVES for number in HALVES[half])
+    chosen = asked.task or sorted(number for half in asked.half or HALVES for number in PARTS[half])
     asyncio.run(bench(asked.model, asked.dialect, chosen, asked.show))
 
 
