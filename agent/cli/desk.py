@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,11 +97,11 @@ class WorkspaceDesk:
             asyncio.run(agent.aclose())
 
     @contextlib.contextmanager
-    def undoing(self, session: str) -> Iterator[Undo]:
+    def undoing(self, session: str, user: str) -> Iterator[Undo]:
         require_no_agent()
-        agent = agent_for_undo(self.options, self.store(), session)
+        agent = agent_for_undo(replace(self.options, user=user), self.store(), session)
         try:
-            with undo_alone(agent, self.folder, session) as undo:
+            with undo_alone(agent, self.options, session) as undo:
                 yield undo
         finally:
             asyncio.run(agent.aclose())

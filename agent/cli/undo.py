@@ -100,7 +100,7 @@ async def _do(options: UndoOptions, way: Undo, plan: UndoPlan) -> int:
         print_colored(lambda color: left_lines(done.failed, color=color))
         for said in done.said:
             complain(said)
-        complain(done_text(plan, done, options.typed("undo", plan.session, "--redo")))
+        complain(done_text(way, plan, done))
     return FAILED if plan.left or done.failed else DONE
 
 
@@ -138,19 +138,19 @@ def _with_undo(options: UndoOptions, work: Callable[[Undo], Awaitable[int]]) -> 
         own = _with_rules(replace(options, session=session), store)
 
         async def go(agent: AsyncAgent) -> int:
-            with undo_alone(agent, options.folder, session) as way:
+            with undo_alone(agent, options, session) as way:
                 return await work(way)
 
         return with_agent(own, go, store=store)
 
 
 @contextmanager
-def undo_alone(agent: AsyncAgent, folder: Path, session: str) -> Iterator[Undo]:
+def undo_alone(agent: AsyncAgent, options: Options, session: str) -> Iterator[Undo]:
     """The undo of the agent's session. Within it no other process drives the session."""
     from quoth.agent.run.runs import undo_of
 
-    with alone(store_path(folder), session):
-        yield undo_of(agent.host)
+    with alone(store_path(options.folder), session):
+        yield replace(undo_of(agent.host), typed=options.typed)
 
 
 def agent_for_undo(options: Options, store: Store | None, session: str) -> AsyncAgent:

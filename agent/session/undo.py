@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -69,12 +70,12 @@ def changed_lines(found: Iterable[PutBack], left: Iterable[Left], *, color: bool
     yield from left_lines(left, color=color)
 
 
-def done_text(plan: UndoPlan, done: Done, redo: str) -> str:
+def done_text(way: Undo, plan: UndoPlan, done: Done) -> str:
     """The result of an undo or redo, and the command that reverts an undo."""
     files = number_of(len(done.files), "file")
     if plan.redo:
         return f"Redid the changes of {files}."
-    return f"Put back {files}. To redo: {redo}"
+    return f"Put back {files}. To redo: {way.typed('undo', plan.session, '--redo')}"
 
 
 # The plan and the result of an undo, as data.
@@ -232,7 +233,8 @@ def _not_taken_back(rows: Sequence[Written], act: str = "") -> Iterator[Written]
 @dataclass
 class Undo:
     """The undo of one session. ``forbids`` returns why the rules forbid writing a text to a file, empty if
-    they allow it. ``ships`` returns whether a tool is built in: these write only through the workspace."""
+    they allow it. ``ships`` returns whether a tool is built in: these write only through the workspace.
+    ``typed`` returns a ``quoth`` command of these words, as a person types it."""
 
     versions: StoreVersions
     workspace: Workspace
@@ -242,6 +244,7 @@ class Undo:
     forbids: Callable[[str, str], str] = lambda path, text: ""
     ships: Callable[[str], bool] = lambda tool: True
     record: Callable[[str], None] = lambda said: None
+    typed: Callable[..., str] = lambda *words: shlex.join(["quoth", *words])
     _rows: list[Written] = field(default_factory=list)
 
     def plan(self, since: int = 0) -> UndoPlan:
@@ -329,7 +332,7 @@ class Undo:
     def _changed_since(self, path: str, file: _CurrentFile, row: Written, first: Written) -> Left:
         """A file that others have changed after a write; ``first`` is the oldest write to undo."""
         other = self.versions.others(self.session, path, file.digest, row.seq)
-        by = f"session {other}; run quoth undo {other} first" if other else "another program"
+        by = f"session {other}; run {self.typed('undo', other)} first" if other else "another program"
         why = f"it was {'removed' if file.digest is None else 'changed'} since by {by}"
         if first.before == file.digest:
             return Left(path, why)
@@ -373,7 +376,7 @@ class Undo:
                 first = taken["session"]
                 return (
                     f"Session {self.session} has written no file itself. To undo the writes before its fork:"
-                    f" quoth undo {first}.{more}"
+                    f" {self.typed('undo', first)}.{more}"
                 )
             if self.transcript.imported(self.session):
                 return f"Session {self.session} has written no file here; it was imported.{more}"
@@ -381,7 +384,7 @@ class Undo:
         if since and not any(row.event >= since for row in self._rows if not row.act):
             return f"Session {self.session} has written no file since {self.session}.{since}.{more}"
         if any(row.act for row in self._rows):
-            again = f"quoth undo {self.session} --redo restores it"
+            again = f"{self.typed('undo', self.session, '--redo')} restores it"
             return f"The writes of session {self.session} are already undone; {again}.{more}"
         return f"Each file that session {self.session} has written has its earlier content.{more}"
 

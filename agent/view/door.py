@@ -53,14 +53,15 @@ def _name(code: str) -> str:
 
 @dataclass
 class ViewDoor:
-    """The visitors of one server. ``server`` is its id: codes for another one are refused, and the cookie has
-    a name of its own, because browsers send a cookie to every port."""
+    """The visitors of one server, each with the digest of its key's token. ``server`` is its id: codes for
+    another one are refused, and the cookie has a name of its own, because browsers send a cookie to every
+    port."""
 
     state: Path
     server: str
     keys: KeySource
     clock: Callable[[], float] = time.time
-    _visitors: dict[str, tuple[Visitor, float]] = field(default_factory=dict)
+    _visitors: dict[str, tuple[Visitor, str, float]] = field(default_factory=dict)
 
     @property
     def cookie(self) -> str:
@@ -82,7 +83,7 @@ class ViewDoor:
             return None
         value = secrets.token_urlsafe(32)
         visitor = Visitor(name, found.decides, secrets.token_urlsafe(24))
-        self._visitors[_name(value)] = visitor, self.clock() + COOKIE_SECONDS
+        self._visitors[_name(value)] = visitor, _name(found.token), self.clock() + COOKIE_SECONDS
         for old in [*self._over()]:
             self._visitors.pop(old, None)
         return value
@@ -91,13 +92,14 @@ class ViewDoor:
         """The visitors whose time is over, and the oldest of too many."""
         names = [*self._visitors]
         yield from names[:-MOST]
-        yield from [name for name in names if self._visitors[name][1] < self.clock()]
+        yield from [name for name in names if self._visitors[name][2] < self.clock()]
 
     def visitor(self, value: str) -> Visitor | None:
-        """The visitor with this cookie, with the rights that its key has now."""
-        visitor, until = self._visitors.get(_name(value), (None, 0.0))
-        key = visitor and next((one for one in self.keys.keys if one.name == visitor.name), None)
-        if visitor is None or key is None or self.clock() > until:
+        """The visitor with this cookie, with the rights that its key has now; None once the key has another
+        token."""
+        visitor, token, until = self._visitors.get(_name(value), (None, "", 0.0))
+        key = next((one for one in self.keys.keys if visitor and one.name == visitor.name), None)
+        if visitor is None or key is None or _name(key.token) != token or self.clock() > until:
             return None
         return visitor if visitor.decides == key.decides else replace(visitor, decides=key.decides)
 

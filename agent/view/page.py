@@ -56,9 +56,9 @@ class Desk(Protocol):
     def resuming(self, asked: Request) -> str:
         """The command that continues the session of a decided request; empty if nothing waits there."""
 
-    def undoing(self, session: str) -> AbstractContextManager[Undo]:
-        """The undo of a session, as the command has it; within it no other process drives the session.
-        Raises QuothError."""
+    def undoing(self, session: str, user: str) -> AbstractContextManager[Undo]:
+        """The undo of a session by a user, as the command has it; within it no other process drives the
+        session. Raises QuothError."""
 
     def version(self) -> str:
         """A text that differs once something was recorded."""
@@ -124,13 +124,14 @@ Made: TypeAlias = "ViewPage | Redirection"
 @dataclass(frozen=True)
 class ViewPlace:
     """A path, as Starlette writes it, and what makes its page; QuothError becomes a page with its sentence.
-    ``name`` is its word in the navigation. One that ``posts`` takes a form, whose token was checked, from a
-    visitor who may decide."""
+    ``name`` is its word in the navigation. One that ``posts`` takes a form, whose token was checked. It, and
+    one that ``decides``, answers only visitors who may decide."""
 
     path: str
     make: Callable[[Visit], Made]
     name: str = ""
     posts: bool = False
+    decides: bool = False
 
 
 def confirmation(

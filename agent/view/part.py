@@ -132,7 +132,7 @@ class _View:
             if isinstance(form, ViewPage):
                 return self._drawn(form, self._visit(request, visitor))
             visit = self._visit(request, visitor, form)
-            if place.posts and not visitor.decides:
+            if (place.posts or place.decides) and not visitor.decides:
                 return self._drawn(_trouble(f"The key {visitor.name} may look, not decide.", 403), visit)
             return self._drawn(await asyncio.to_thread(_made, place, visit), visit)
 

@@ -263,7 +263,7 @@ def undo(visit: Visit) -> Made:
     require_own(visit, name)
     asked = visit.form or visit.query
     to, redo = asked.get("to", ""), asked.get("redo") == "1"
-    with visit.desk.undoing(name) as way:
+    with visit.desk.undoing(name, visit.visitor.name) as way:
         since = way.event_of(to) if to else 0
         plan = way.plan_redo() if redo else way.plan(since)
         if plan.empty:
@@ -280,7 +280,7 @@ def undo(visit: Visit) -> Made:
                 "Done",
                 html(
                     el("h1", "Done"),
-                    el("p", done_text(plan, done, f"quoth undo {name} --redo"), role="status"),
+                    el("p", done_text(way, plan, done), role="status"),
                     [el("p", said) for said in done.said],
                     [_left(one) for one in done.failed],
                     None if plan.redo else el("p", el("a", "Redo", href=f"{address(name)}/undo?redo=1")),
@@ -341,6 +341,6 @@ def _back(name: str) -> Html:
 PLACES = (
     ViewPlace(LIST, sessions, "Sessions"),
     ViewPlace(f"{LIST}/{{session}}", session),
-    ViewPlace(f"{LIST}/{{session}}/undo", undo),
+    ViewPlace(f"{LIST}/{{session}}/undo", undo, decides=True),
     ViewPlace(f"{LIST}/{{session}}/undo", undo, posts=True),
 )

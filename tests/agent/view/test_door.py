@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from viewing import Viewed, forms, viewed
 from words import files
 
+from quoth.agent.serve.keys import Keys
 from quoth.agent.view.door import CODE_SECONDS, COOKIE_SECONDS
 from quoth.tools.storage.paths import state_dir
 
@@ -66,6 +68,15 @@ def test_a_cookie_ends_with_its_time_and_with_signing_out(view: Viewed) -> None:
     assert second.get("/view/").status_code == 200
     view.clock.now += COOKIE_SECONDS + 1
     assert second.get("/view/").status_code == 401
+
+
+def test_a_cookie_ends_with_the_token_of_its_key(view: Viewed) -> None:
+    first, other = view.browser(), view.browser("chat")
+    me, *others = view.door.keys.keys
+    view.door.keys = Keys((replace(me, token=f"new-{me.token}"), *others))
+    assert first.get("/view/").status_code == 401
+    assert other.get("/view/").status_code == 200
+    assert view.browser().get("/view/").status_code == 200
 
 
 def test_the_oldest_of_too_many_visitors_is_out(view: Viewed, monkeypatch: pytest.MonkeyPatch) -> None:

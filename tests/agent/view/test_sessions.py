@@ -113,7 +113,9 @@ def test_an_undo_is_shown_confirmed_and_done_as_by_the_command(view: Viewed) -> 
     assert "removes b.txt" in words_in(preview)
     assert (view.folder / "b.txt").exists()
     done = browser.press(preview, "Put back 2 files")
-    assert "Put back 2 files." in words_in(done)
+    assert f"To redo: quoth undo s1 --redo --workspace {view.folder}" in words_in(done)
+    with agent(view.folder, user="ann") as one:
+        assert one._agent.store.execute("SELECT DISTINCT user FROM writes WHERE act = 'u1'") == [("me",)]
     assert (view.folder / "a.txt").read_text() == "one\ntwo\n"
     assert not (view.folder / "b.txt").exists()
     again = undo_of(browser)
@@ -150,11 +152,14 @@ def test_an_undo_needs_the_right_the_token_and_the_session_to_itself(view: Viewe
         busy = browser.press(preview, "Put back 1 file")
     assert (browser.status, "driven by another process" in words_in(busy)) == (409, True)
     assert (view.folder / "a.txt").read_text() == "one\n"
-    worked(view, "s2", write("c.txt", "c"), "Done.", user="chat")
+    worked(view, "s2", "Done.", user="chat")
     looker = view.browser("chat")
-    looker.press(undo_of(looker, "s2"), "Put back 1 file")
+    assert "may look, not decide" in undo_of(looker, "s2")
     assert looker.status == 403
-    assert (view.folder / "c.txt").exists()
+    token = forms(looker.see("/view/"))["Sign out"].fields
+    plan = forms(undo_of(browser))["Put back 1 file"]
+    assert looker.post(plan.action, data=plan.fields | token).status_code == 403
+    assert (view.folder / "a.txt").read_text() == "one\n"
 
 
 def test_hostile_texts_stay_words_on_every_page_of_a_session(view: Viewed) -> None:
