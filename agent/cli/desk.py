@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from quoth.tools.policy.policy import Layer
     from quoth.tools.storage.database import Store
 
+TOOLS_SECONDS = 30.0  # in which a page that is fetched again does not load the tools again
+
 
 class WorkspaceDesk:
     """The workspace of these options. Its store is opened once there is one."""
@@ -36,6 +39,7 @@ class WorkspaceDesk:
         self._lock = threading.Lock()
         self._open = contextlib.ExitStack()
         self._found: tuple[Store | None, Broker | None] = (None, None)
+        self._loaded: dict[str, float] = {}  # until when the tools of a session are shown as they were
 
     @property
     def folder(self) -> Path:
@@ -65,13 +69,15 @@ class WorkspaceDesk:
     def broker(self) -> Broker | None:
         return self._opened()[1]
 
-    def looking(self, asked: Request) -> tuple[Broker, str]:
+    def looking(self, asked: Request, *, decides: bool) -> tuple[Broker, str]:
         store, broker = self._opened()
         assert broker is not None, "a request was found in it"
-        try:
-            broker.use_in(asked.session, tools_of_session(self.options, store, asked))
-        except QuothError as error:
-            return broker, f"Its changes are not known: {error}"
+        if decides or self._loaded.get(asked.session, 0.0) < time.monotonic():
+            try:
+                broker.use_in(asked.session, tools_of_session(self.options, store, asked))
+            except QuothError as error:
+                return broker, f"Its changes are not known: {error}"
+            self._loaded[asked.session] = time.monotonic() + TOOLS_SECONDS
         return broker, ""
 
     def preview(self, asked: Request, decision: Decision) -> Decision:
@@ -88,7 +94,7 @@ class WorkspaceDesk:
     def _deciding(self, asked: Request, decision: Decision) -> Iterator[Broker]:
         """The broker that can check a decision: a scope needs the tool."""
         if decision.kind != "scope":
-            yield self.looking(asked)[0]
+            yield self.looking(asked, decides=True)[0]
             return
         agent = agent_of_session(self.options, self.store(), asked)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,11 +16,14 @@ EVENTS: Final = 300
 LARGE: Final = 300_000  # bytes of an event that is not read
 MOST_OPEN: Final = 100  # calls whose result is looked for on later pages
 MOST_BYTES: Final = 5_000_000  # of all events of a page
-ONE: Final = (
-    "session, seq, at, run, kind, parent, key, CASE WHEN octet_length(coalesce(shown, form)) <= ?1"
-    " THEN coalesce(shown, form) ELSE '' END, digest, status, octet_length(coalesce(shown, form))"
+PAGE: Final = (
+    "SELECT session, seq, at, run, kind, parent, key, digest, status, octet_length(coalesce(shown, form))"
+    " FROM events WHERE session = ? AND seq BETWEEN ? AND ? ORDER BY seq"
 )
-PAGE: Final = f"SELECT {ONE} FROM events WHERE session = ?2 AND seq BETWEEN ?3 AND ?4 ORDER BY seq"  # noqa: S608
+TEXTS: Final = (
+    "SELECT seq, coalesce(shown, form) FROM events WHERE session = ?"
+    " AND seq IN (SELECT value FROM json_each(?))"
+)
 LATER: Final = (
     f"SELECT max(seq) FROM {MARKED} WHERE session = ? AND run = ? AND seq > ?"  # noqa: S608
     " AND kind = 'receipt' AND key = ?"
@@ -56,15 +60,16 @@ def window(store: Store, session: str, at: int | None = None) -> SessionPart:
     within = min(max(at or count, 1), max(count, 1))
     first = (within - 1) // EVENTS * EVENTS + 1
     last = min(first + EVENTS - 1, count)
-    found = store.execute(PAGE, (LARGE, session, first, last))
-    found = _with_results(store, session, last, found)
-    events, faults, large, total = list[Event](), list[str](), dict[int, int](), 0
-    for name, seq, time, run, kind, parent, key, text, digest, status, size in found:
+    found = _with_results(store, session, last, store.execute(PAGE, (session, first, last)))
+    large = _too_large(found)
+    texts = dict(
+        store.execute(TEXTS, (session, json.dumps([row[1] for row in found if row[1] not in large])))
+    )
+    events, faults = list[Event](), list[str]()
+    for name, seq, time, run, kind, parent, key, digest, status, _ in found:
+        text = texts.get(seq, "")
         event = Event(name, seq, time, run, kind, parent, key, text, text, digest, status)
-        total += size if text else 0
-        if not text or total > MOST_BYTES:
-            large[event.seq] = size
-        elif fault := fault_of(event):
+        if seq not in large and (fault := fault_of(event)):
             faults.append(fault)
             continue
         events.append(event)
@@ -77,6 +82,17 @@ def window(store: Store, session: str, at: int | None = None) -> SessionPart:
     return SessionPart(events, first, last, count, large, before, rows, faults)
 
 
+def _too_large(found: list[Row]) -> dict[int, int]:
+    """The sizes of the events whose content is not read: of large ones, and of all after MOST_BYTES."""
+    large, total = dict[int, int](), 0
+    for row in found:
+        seq, size = row[1], row[-1]
+        total += size if size <= LARGE else 0
+        if size > LARGE or total > MOST_BYTES:
+            large[seq] = size
+    return large
+
+
 def _with_results(store: Store, session: str, last: int, found: list[Row]) -> list[Row]:
     """The rows of a page with the results of its calls, which may come later, and without those of earlier
     calls."""
@@ -85,5 +101,5 @@ def _with_results(store: Store, session: str, last: int, found: list[Row]) -> li
     ended = {row[6] for row in found if row[4] == "receipt"}
     for key in [key for key in calls if key not in ended][:MOST_OPEN]:
         ((seq,),) = store.execute(LATER, (session, calls[key], last, key))
-        found += store.execute(PAGE, (LARGE, session, seq, seq)) if seq else []
+        found += store.execute(PAGE, (session, seq, seq)) if seq else []
     return found

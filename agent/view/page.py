@@ -42,9 +42,9 @@ class Desk(Protocol):
     def broker(self) -> Broker | None:
         """The requests; None while nothing was ever asked."""
 
-    def looking(self, asked: Request) -> tuple[Broker, str]:
+    def looking(self, asked: Request, *, decides: bool) -> tuple[Broker, str]:
         """A broker that knows the tools of the session that asked, and so the changes of the call; and why
-        it does not, if so."""
+        it does not, if so. The tools are loaded again if the visitor ``decides``."""
 
     def preview(self, asked: Request, decision: Decision) -> Decision:
         """A decision with its defaults. Raises QuothError."""

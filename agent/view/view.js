@@ -19,14 +19,14 @@ async function refresh() {
     const now = page.getElementById("main");
     if (!now || strip(now) === strip(main())) return;
     if (edited) { tell(); return; }
-    const open = opened(main()), focus = document.activeElement?.id;
+    const open = opened(main()), focus = placeOf(document.activeElement);
     [...now.querySelectorAll("details")].forEach((one, at) => {
       const was = open.get(one.id || at);
       if (was !== undefined) one.open = was;
     });
     main().replaceWith(now);
     document.title = page.title;
-    if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+    focus()?.focus({ preventScroll: true });
     news.textContent = `Updated: ${page.title}`;
   } catch { /* the server is away: the stream comes back with it */ } finally {
     setTimeout(() => {  // a slow page gets a quarter of the server at most
@@ -34,6 +34,18 @@ async function refresh() {
       if (again) { again = false; refresh(); }
     }, 3 * (performance.now() - begun));
   }
+}
+
+function placeOf(one) {  // what finds an element again in the next page, by where it leads
+  if (!main().contains(one)) return () => null;
+  const kin = () => [...main().querySelectorAll(one.localName)].filter((other) => nameOf(other) === nameOf(one));
+  const at = kin().indexOf(one);
+  return () => kin()[at] ?? main();
+}
+
+function nameOf(one) {
+  const words = ["id", "href", "aria-label"].map((name) => one.getAttribute(name));
+  return [...words, one.parentNode.id, one.form?.action, one.form?.kind?.value].join(" ");
 }
 
 function strip(root) {  // folds that the reader opened are no news

@@ -122,7 +122,7 @@ def _find(visit: Visit) -> Request:
 
 def _shown(visit: Visit) -> Shown:
     asked = _find(visit)
-    broker, trouble = visit.desk.looking(asked)
+    broker, trouble = visit.desk.looking(asked, decides=bool(visit.form))
     proposal = broker.proposal(asked.id, shown=False)  # the digest of the form is compared, not the last look
     plan = broker.plan_of(asked.id)
     changed = differences(proposal.changes, proposal.hide) if proposal else []

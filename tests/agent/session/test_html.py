@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from browser import BROWSER, seen_in_browser
@@ -145,6 +146,28 @@ def test_a_part_of_a_session_has_whole_calls_and_leaves_large_events_unread(
         assert f"All of it: quoth log s1.{max(parts[-1].large)}" in words_in(
             "".join(timeline(parts[-1].events, Facts(large=parts[-1].large)))
         )
+
+
+def test_the_events_after_the_bytes_of_a_page_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    whole = Store.execute
+
+    def counted(self: Store, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        rows = whole(self, sql, values)
+        read.extend(one for row in rows for one in row if isinstance(one, str))
+        return rows
+
+    with agent(tmp_path, session="s1") as one:
+        for n in range(9):
+            one.call(f'(echo :text "{n}{"x" * 1_000}")')
+        monkeypatch.setattr(window_module, "MOST_BYTES", 5_000)
+        monkeypatch.setattr(Store, "execute", counted)
+        part = window(one._agent.store, "s1")
+    assert 0 < len(part.large) < len(part.events) == part.count
+    assert all(event.text == "" for event in part.events if event.seq in part.large)
+    assert sum(map(len, read)) < 15_000
 
 
 if BROWSER:

@@ -162,6 +162,27 @@ def test_the_keyboard_skips_to_the_content_and_sees_where_it_is(
         assert tab.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
+def test_the_focus_stays_where_it_was_when_a_page_is_fetched_again(
+    view: Viewed, ann: Agent, chromium: Chromium
+) -> None:
+    ann.call(ASK)
+    ann.call(WRITE)
+    _, request = ann.broker.requests()
+    with view.served() as home:
+        tab = chromium.tab()
+        let_in(view, tab, home)
+        tab.run("[...document.querySelectorAll('main a')].at(-1).focus()")
+        ann.call(WIDE)
+        tab.until("document.body.innerText.includes('3 requests wait')")
+        assert tab.run("document.activeElement.innerText") == f"Request {request.id}"
+        tab.go(f"{home}request/{request.id}")
+        tab.run("[...document.querySelectorAll('main button')].at(-1).focus()")
+        files(view.folder, {"a.txt": "one\nother\n"})
+        ann.call('(echo :text "recorded")')
+        tab.until("document.body.innerText.includes('- other')")
+        assert tab.run("document.activeElement.innerText") == "Deny …"
+
+
 def test_a_text_that_someone_types_is_not_taken_away(view: Viewed, ann: Agent, chromium: Chromium) -> None:
     ann.call(WRITE)
     (request,) = ann.broker.requests()

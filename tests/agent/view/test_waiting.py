@@ -11,7 +11,11 @@ from viewing import Browser, Viewed, forms, viewed
 from words import agent, files
 
 from quoth import Agent
+from quoth.agent.cli import desk
+from quoth.agent.cli.options import Options
 from quoth.tools.consent.requests import Request
+from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.database import Store
 
 WRITE = '(write-file :path "a.txt" :content "one\\nzwei\\n")'
 ONCE, SCOPE, DENY, ANSWER = "Approve once", "Approve this scope", "Deny", "Answer"
@@ -64,6 +68,31 @@ def test_what_waits_is_shown_with_all_that_a_decision_needs(view: Viewed, ann: A
         assert part in page.replace("&quot;", '"')
     assert '<span class="minus">- two</span><span class="plus">+ zwei</span>' in page
     assert browser.get(f"/view/request/{request.id}").headers["cache-control"] == "no-store"
+
+
+def test_a_page_that_is_fetched_again_loads_no_tools_and_a_decision_does(
+    view: Viewed, ann: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    load = desk.tools_of_session
+
+    def counted(options: Options, store: Store | None, request: Request) -> ToolTable:
+        loaded.append(request.session)
+        return load(options, store, request)
+
+    monkeypatch.setattr(desk, "tools_of_session", counted)
+    browser, request = view.browser(), asked(ann)
+    page = page_of(browser, request)
+    ann.call('(echo :text "recorded")')
+    assert page_of(browser, request) == page
+    assert loaded == [ann.session]
+    browser.press(page, ONCE)
+    assert len(loaded) > 1
+    monkeypatch.setattr(desk, "TOOLS_SECONDS", -1.0)
+    browser.press(page, ONCE)
+    loaded.clear()
+    page_of(browser, request)
+    assert loaded == [ann.session]
 
 
 def test_one_call_is_approved_once_after_it_was_asked_again(view: Viewed, ann: Agent) -> None:
