@@ -64,10 +64,11 @@ class TalkIndex:
         return bool(self._store().execute(sql, (key, session)))
 
     def save(self, key: str, session: str, states: Mapping[str, int]) -> None:
-        """Record that conversations are what a session contains now; ``states`` by their digests."""
+        """Record that conversations are what a session contains now; ``states`` by their digests. It is on
+        disk with the next synced write, such as the session's own, or after ``on_disk`` of the store."""
         rows = Outline(self._store).rows([session])
         events = rows[0].events if rows else 0
-        with self._store().transaction() as run:
+        with self._store().transaction(synced=False) as run:
             for digest, state in states.items():
                 run(
                     "INSERT OR REPLACE INTO served VALUES (?, ?, ?, ?, ?, ?)",

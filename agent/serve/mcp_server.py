@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from importlib.metadata import version
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
@@ -116,8 +116,16 @@ class McpServer:
         made_for, digest, tools = self._shown.get(client, (None, "", {}))
         if made_for is not table or digest != table.schema_hash:
             tools = tools_of(table, self._named)
+            self._shown.pop(client, None)
             self._shown[client] = table, table.schema_hash, tools
+            self.server.get_tool_input_schema = self._schema_of
         return tools
+
+    def _schema_of(self, name: str) -> dict[str, Any] | None:
+        """The latest schema of a tool's arguments, with which the SDK compares headers; without it, the SDK
+        lists all tools at each call."""
+        found = (tools[name] for _, _, tools in reversed(self._shown.values()) if name in tools)
+        return next((one.shown.input_schema for one in found), None)
 
     async def _list_tools(
         self, ctx: Context, params: types.PaginatedRequestParams | None

@@ -13,6 +13,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from quoth.agent.serve.client_tools import NO_TOOLS, ClientCall, ClientTools, read_tools
@@ -34,7 +35,7 @@ class TalkMessage:
     text: str
     calls: tuple[str, ...] = ()  # the ids of the client's own tools that an answer calls
 
-    @property
+    @cached_property
     def matched(self) -> str:
         """Its text as conversations are matched: an answer without thoughts and hidden lines; the ids of its
         calls if it has some."""

@@ -44,6 +44,7 @@ BUSY = "Session {} answers another message. Send this one again later."
 STOP_SECONDS = 10.0  # for an answer whose client has left to end before that client's next message
 LINE_CHARS = 200  # of a call in an answer
 _DECISION = re.compile(r"(approve|deny|answer)\s+(\w+)(?:\s+(\S.*))?", re.DOTALL)
+GOING_ON = ("pending", "interrupted")  # the states of an answer that has not ended
 FINISHES = {"max-tokens": "length", "refused": "content_filter"}
 
 
@@ -72,6 +73,7 @@ class TurnInProgress:
         self.waits = ""  # the text about requests that a person decides
         self.key = ""  # the name of its client's key
         self.stops = False  # its client has left
+        self.record: Callable[[], None] | None = None  # writes the end of its last run, with the run's own
         self._texts: list[str] = []
 
     @property
@@ -115,19 +117,31 @@ class TurnInProgress:
             case "end":
                 done = event.data if isinstance(event.data, list) else [event.data]
                 self.reply = next((one for one in reversed(done) if isinstance(one, Reply)), None)
+                if self.record is not None:
+                    self.record()
 
-    def close(self, reply: str = "") -> None:
-        """Add the words that no event had, and end."""
+    def say_rest(self, reply: str) -> None:
+        """Add the words of the answer that no event had."""
         told = " ".join(self.text.split())
         if reply and " ".join(reply.split()) not in told:
             self.say(reply)
-        self.pieces.put_nowait(None)
 
     def stop(self) -> None:
         """The client has left: stop the run, as an interrupt does."""
         self.stops = True
         if self.task is not None:
             self.task.cancel()
+
+
+class _Heard(EventStream):
+    """A stream whose events a turn hears as they happen."""
+
+    def __init__(self, beside: set[EventStream], turn: TurnInProgress) -> None:
+        super().__init__(beside)
+        self._turn = turn
+
+    def tell(self, event: AgentEvent) -> None:
+        self._turn.hear(event)
 
 
 class Talks:
@@ -219,7 +233,9 @@ class Talks:
                 if turn.reply is not None and turn.reply.status == "pending":
                     turn.say(FIRST)
                     return
-                await _drive(turn, runs, lambda: runs.say(text, turn=name, files=files, output=output))
+                await _drive(
+                    turn, runs, lambda: runs.say(text, turn=name, files=files, output=output), last=True
+                )
 
         if turn.session in self._turns:
             raise BusyError(BUSY.format(turn.session))
@@ -298,6 +314,31 @@ class Talks:
         """Do the work of a turn, and record its answer."""
         agent = self.agent(key, request.model)
         earlier = {one.id for one in agent.broker.requests(session=turn.session)}
+        saved: dict[str, int] = {}
+
+        def record() -> bool:
+            """Write the answer as it is now, if that is not done; return whether anything was written."""
+            ended = turn.error is None and (turn.reply is None or turn.reply.status not in GOING_ON)
+            over = {} if request.resumes else {asked: ENDED if ended else BEGUN}
+            said = TalkMessage("assistant", turn.text, tuple(call.id for call in turn.calls))
+            answer = digest_of(request.model, (*request.talk, said))
+            if answer in saved or not request.resumes or history.find(key.name, answer) is None:
+                over[answer] = ENDED  # else it was sent again
+            if request.response:
+                over[_digest_after(request, request.response)] = ENDED
+            if over == saved:
+                return False
+            history.save(key.name, turn.session, over)
+            saved.update(over)
+            return True
+
+        def record_done() -> None:
+            if turn.reply is not None and turn.reply.ok:
+                turn.say_rest(turn.reply.said)
+                with contextlib.suppress(QuothError):
+                    record()
+
+        turn.record = record_done
         try:
             try:
                 await work(turn)
@@ -329,17 +370,10 @@ class Talks:
                 told = str(turn.error)
             if reply is not None and reply.status == "failed" and not turn.text:
                 turn.error = QuothError(told)
-            turn.close(told)
-            ended = turn.error is None and (reply is None or reply.status not in ("pending", "interrupted"))
+            turn.say_rest(told)
             with contextlib.suppress(QuothError):
-                over = {} if request.resumes else {asked: ENDED if ended else BEGUN}
-                said = TalkMessage("assistant", turn.text, tuple(call.id for call in turn.calls))
-                answer = digest_of(request.model, (*request.talk, said))
-                if not request.resumes or history.find(key.name, answer) is None:  # else it was sent again
-                    over[answer] = ENDED
-                if request.response:
-                    over[_digest_after(request, request.response)] = ENDED
-                history.save(key.name, turn.session, over)
+                if record():
+                    await agent.store.on_disk(turn.session)
         finally:
             self._turns.pop(turn.session, None)
             turn.pieces.put_nowait(None)
@@ -360,7 +394,7 @@ class Talks:
             if not (name := runs.name_of_message(request.call)):
                 raise UsageError(f"The call {request.id} is no longer in session {request.session}.")
             _answer(agent, key, results)
-            await _drive(turn, runs, lambda: runs.say("Continue.", turn=name))
+            await _drive(turn, runs, lambda: runs.say("Continue.", turn=name), last=True)
 
         return work
 
@@ -441,11 +475,22 @@ def _digest_after(request: ChatRequest, response: str) -> str:
     return digest_of(request.model, [TalkMessage("response", response)])
 
 
-async def _drive(turn: TurnInProgress, runs: Runs, work: Callable[[], Coroutine[Any, Any, object]]) -> None:
-    """Run a message or resume a session; its events are heard as they happen."""
-    async with contextlib.aclosing(EventStream(runs.host.events.streams).of(work)) as events:
-        async for event in events:
-            turn.hear(event)
+async def _drive(
+    turn: TurnInProgress,
+    runs: Runs,
+    work: Callable[[], Coroutine[Any, Any, object]],
+    *,
+    last: bool = False,
+) -> None:
+    """Run a message or resume a session; its events are heard as they happen. After the ``last`` run of the
+    turn, the end of the turn is written before the run's end is synced."""
+    record, turn.record = turn.record, turn.record if last else None
+    try:
+        async with contextlib.aclosing(_Heard(runs.host.events.streams, turn).of(work)) as events:
+            async for event in events:  # the end alone
+                turn.hear(event)
+    finally:
+        turn.record = record
 
 
 def _was_killed(history: TalkIndex, key: AccessKey, request: ChatRequest, session: str) -> bool:

@@ -16,6 +16,8 @@ from quoth.agent.serve.app import build_app
 from quoth.agent.serve.keys import AccessKey, Keys
 from quoth.agent.serve.openai import openai_part
 from quoth.agent.serve.openai_shape import ChatRequest, read_request
+from quoth.tools.storage import log_sync
+from quoth.tools.storage.database import Store
 
 KEY = AccessKey("me", "m" * 32, frozenset({"ask", "decide"}))
 
@@ -50,6 +52,40 @@ async def test_each_conversation_beyond_the_kept_ones_is_closed_once_and_idle(
         assert not any(in_turn for _, in_turn in closed)
     finally:
         await made.aclose()
+
+
+async def test_a_turn_waits_for_the_disk_as_often_as_the_same_turn_of_an_agent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files(tmp_path, {"model.hy": '(defn reply [messages] "Hello.")'}))
+    waits: list[str] = []
+    monkeypatch.setattr(log_sync, "sync_file", lambda file: waits.append("log"))
+    switch = Store._sync_with_commits
+
+    def switched(store: Store, wanted: bool) -> None:
+        waits.extend(["commit"] * wanted)
+        switch(store, wanted)
+
+    monkeypatch.setattr(Store, "_sync_with_commits", switched)
+
+    def of_last() -> list[str]:
+        found = [*waits]
+        waits.clear()
+        return found
+
+    made = talks.Talks(lambda key, model: AsyncAgent(model="scripted:model.hy"))
+    async with AsyncAgent(model="scripted:model.hy") as agent:
+        for text in ("first", "second"):
+            of_last()
+            await agent.say(text)
+            own = of_last()
+            turn = await made.begin(KEY, message(text))
+            assert turn.task is not None
+            await turn.task
+            served = of_last()
+    await made.aclose()
+    assert served == own
+    assert "log" in own
 
 
 async def test_a_client_that_leaves_a_whole_answer_is_no_failure(
