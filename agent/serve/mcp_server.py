@@ -80,6 +80,7 @@ class McpServer:
         )
         seal(self.server, lambda ctx: client_of(ctx).name, secret, place)
         self._watching: asyncio.Task[None] | None = None
+        self._seen: dict[AsyncAgent, Mapping[str, Hashable]] = {}  # the marks of what was announced
 
     async def aclose(self) -> None:
         """Stop the calls in progress and close the agents. What waits stays in the store."""
@@ -91,13 +92,16 @@ class McpServer:
 
     def _agent(self, ctx: Context) -> AsyncAgent:
         agent = self._calls.agent(ctx)
+        if agent not in self._seen:  # before anything of it is listed
+            with contextlib.suppress(QuothError):
+                self._seen[agent] = offers.marks_of(agent)
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch())
         return agent
 
     async def _watch(self) -> None:
         """Announce the lists that have changed."""
-        seen: dict[AsyncAgent, Mapping[str, Hashable]] = {}
+        seen = self._seen
         while True:
             changed: set[str] = set()
             for agent in self._calls.agents:

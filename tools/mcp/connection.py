@@ -9,6 +9,7 @@ Must not check arguments, effects or results; the door and the table do.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Awaitable, Callable, Collection, Mapping
@@ -264,10 +265,7 @@ class Connection:
         self._failure = None
         try:
             async with AsyncExitStack() as stack:
-                client = await self._connected(stack)
-                if not stop.is_set():
-                    ready.set_result(client)
-                    await self._watched(client, stop)
+                await self._watched(await self._connected(stack), ready, stop)
         except asyncio.CancelledError:
             self._reason = self._reason or "was closed"
             raise
@@ -314,23 +312,30 @@ class Connection:
 
         return stdio(config, self._root, self._environ, log_of(config, self.log), self._ended)
 
-    async def _watched(self, client: Client, stop: asyncio.Event) -> None:
-        """Until ``stop`` is set, listen for changes."""
-        listening = asyncio.create_task(self._listen(client))
+    async def _watched(self, client: Client, ready: asyncio.Future[Client], stop: asyncio.Event) -> None:
+        """Until ``stop`` is set, listen for changes: if the server is quick, before anything is listed."""
+        opened = asyncio.Event()
+        listening = asyncio.create_task(self._listen(client, ready, opened))
         try:
-            await stop.wait()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(opened.wait(), MOMENT)
+            if not stop.is_set():
+                ready.set_result(client)
+                await stop.wait()
         finally:
             listening.cancel()
             await asyncio.wait({listening})
 
-    async def _listen(self, client: Client) -> None:
-        """Since 2026-07-28, changes are announced on a stream that is requested."""
+    async def _listen(self, client: Client, ready: asyncio.Future[Client], opened: asyncio.Event) -> None:
+        """Since 2026-07-28, changes are announced on a stream that is requested. ``opened`` is set once the
+        first is open, or the server has none."""
         from mcp.client.subscriptions import ListenNotSupportedError
 
         offered = client.server_capabilities
         kinds = {"tools": offered.tools, "prompts": offered.prompts, "resources": offered.resources}
         wanted = [kind for kind, offer in kinds.items() if offer and offer.list_changed]
         if not wanted:
+            opened.set()
             return
         for pause in PAUSES[1:]:
             try:
@@ -339,14 +344,18 @@ class Connection:
                     prompts_list_changed="prompts" in wanted,
                     resources_list_changed="resources" in wanted,
                 ) as events:
+                    for kind in wanted if ready.done() else ():  # a change may have gone unnoticed
+                        self._tell(kind)
+                    opened.set()
                     async for event in events:
                         self._tell(type(event).__name__.removesuffix("ListChanged").lower())
             except ListenNotSupportedError:
+                opened.set()
                 return  # an older revision
             except Exception:  # noqa: S110  it is only opened again
                 pass
             await asyncio.sleep(pause)
-            for kind in wanted:  # a change may have gone unnoticed
+            for kind in wanted:
                 self._tell(kind)
 
     async def _heard(self, message: Any) -> None:

@@ -15,6 +15,7 @@ from mcp_client import ERAS, YES, Person, client, process, says, text_of
 from words import files, quoth, tool
 
 from quoth.agent.client import AsyncAgent
+from quoth.agent.serve import mcp_offers
 from quoth.agent.serve.mcp_server import PAGE
 from quoth.tools.registry.table import ToolTable
 
@@ -384,6 +385,23 @@ async def test_a_list_that_changes_is_announced(shop: Path, table: ToolTable, mo
                 while all_kinds:
                     all_kinds.discard(type(await asyncio.wait_for(anext(aiter(events)), 60)).__name__)
         assert "tea" in [one.name for one in (await at.list_tools()).tools]
+
+
+async def test_a_change_right_after_a_clients_first_list_is_not_missed(
+    shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    marks_of = mcp_offers.marks_of
+
+    def looked(agent: AsyncAgent) -> dict[str, Any]:
+        order.append("looked")
+        return marks_of(agent)
+
+    monkeypatch.setattr(mcp_offers, "marks_of", looked)
+    soon = asyncio.get_running_loop().call_soon
+    async with client(shop, opened=lambda agent: soon(order.append, "could change")) as at:
+        await at.list_tools()
+    assert order[:2] == ["looked", "could change"]
 
 
 async def test_the_text_of_an_exception_stays_here(shop: Path) -> None:

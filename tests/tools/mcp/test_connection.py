@@ -15,6 +15,7 @@ from typing import Any
 
 import mcp_server
 import pytest
+from mcp import Client
 from words import wait_until
 
 from quoth.tools.call.redaction import SENT
@@ -65,6 +66,7 @@ async def test_both_kinds_of_revisions_are_spoken(
         listed = await server.tools()
         assert (listed.version, listed.server and listed.server.name) == (revision, "fixture")
         assert text(await server.call("echo", {"text": "hé"})) == "hé"
+        assert changes.empty()  # nothing has to be listed again
         (sum_,) = [tool for tool in listed.tools if tool.name == "add"]
         assert sum_.output_schema is not None
         await server.call("change", {"tool": "echo", "fields": {"title": "other"}})
@@ -72,6 +74,29 @@ async def test_both_kinds_of_revisions_are_spoken(
         assert {tool.name: tool.title for tool in (await server.tools()).tools}["echo"] == "other"
         assert await server.resources()
         assert await server.prompts()
+
+
+async def test_a_change_between_a_list_and_the_stream_of_changes_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes: asyncio.Queue[str] = asyncio.Queue()
+    listed, listen = asyncio.Event(), Client.listen
+
+    @asynccontextmanager
+    async def late(client: Client, **kinds: bool) -> AsyncIterator[Any]:
+        await listed.wait()
+        async with listen(client, **kinds) as events:
+            yield events
+
+    monkeypatch.setattr("quoth.tools.mcp.connection.MOMENT", 0.01)
+    monkeypatch.setattr(Client, "listen", late)
+    async with aclosing(connection(tmp_path, "--knobs", str(tmp_path / "knobs"))) as server:
+        server.on_change(changes.put_nowait)
+        await server.tools()
+        await server.call("change", {"tool": "echo", "fields": {"title": "other"}})
+        assert changes.empty()
+        listed.set()
+        assert await asyncio.wait_for(changes.get(), 30) == "tools"
 
 
 async def test_a_server_sees_what_is_named_and_never_a_key_of_ours(tmp_path: Path) -> None:
