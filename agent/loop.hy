@@ -9,6 +9,7 @@ turns use no more stack than ten."
   dataclasses [dataclass replace]
   quoth.agent.reply [CallRecord]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
+  quoth.agent.run.intent [ask-intent]
   quoth.agent.run.observation [Advice Lesson call-observation coach-of complaint cut-off empty-reply
                                find-repeats known-calls last-words refused remember reminder
                                result-images unreadable]
@@ -235,6 +236,7 @@ turns use no more stack than ten."
 (defn :async make-calls [calls run context]
   "Run calls through the door at the same time. The result is their records, in order. The door answers a
   repeated call with its receipt, and refuses every call after an interrupt."
+  (await (ask-intent run calls))
   (setv shown (lfor  call calls  (.shown-form run call.form))
         stopped run.state.interrupted
         most (if stopped  (len calls)  (min (len calls) (max run.budget.calls-left 0))))

@@ -356,7 +356,7 @@ def _rules(root: Path, layer: Layer, data: bytes) -> _Trustable:
     digest, rules = digest_of(data), layer.orders.rules
     counted = [rule.text for rule in rules if not layer.ignores(rule)]
     counted += [limit.text for limit in layer.orders.limits]
-    counted += ["(careful)"] if layer.orders.careful else []
+    counted += [layer.orders.careful_text] if layer.orders.careful else []
     passed = [rule.text for rule in rules if layer.ignores(rule)]
     contents = [visible(text) for text in counted]
     contents += [

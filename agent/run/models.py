@@ -219,7 +219,9 @@ class OwnModel:
         self._purse = purse
         self._tracer = tracer
 
-    async def complete(self, prompt: str, *, system: str = "", max_tokens: int = 1024) -> str:
+    async def complete(
+        self, prompt: str, *, system: str = "", max_tokens: int = 1024, grammar: str | None = None
+    ) -> str:
         """The model's answer. Raises ToolError if there is no model or it refuses, and ModelError if it
         fails.
 
@@ -234,7 +236,7 @@ class OwnModel:
         messages.append("user", prompt)
         while True:
             try:
-                completion = await self._asked(backend, messages, max_tokens)
+                completion = await self._asked(backend, messages, max_tokens, grammar)
                 break
             except MovedError:  # the next model of the cascade answers
                 continue
@@ -247,16 +249,19 @@ class OwnModel:
 
         return read_reply(completion.text).content
 
-    async def _asked(self, backend: Backend, messages: Messages, max_tokens: int) -> Completion:
+    async def _asked(
+        self, backend: Backend, messages: Messages, max_tokens: int, grammar: str | None
+    ) -> Completion:
         ask = backend.complete if self._tracer is None else partial(self._tracer.request, backend)
+        more = {"grammar": grammar} if grammar and backend.takes_grammar else {}
         if self._purse is None:
-            return await ask(messages, max_tokens=max_tokens)
+            return await ask(messages, max_tokens=max_tokens, **more)
 
         def size() -> int:
             return sum(map(message_tokens, messages))
 
         async with self._purse.paying(backend, size, max_tokens) as payment:
             options, most = self._purse.options(payment), payment.reply_tokens
-            completion = await ask(messages, max_tokens=most, options=options)
+            completion = await ask(messages, max_tokens=most, options=options, **more)
             self._purse.settle(payment, completion)
         return completion

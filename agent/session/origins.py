@@ -8,8 +8,8 @@ added as they are written.
 from __future__ import annotations
 
 import contextlib
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -147,7 +147,8 @@ SUB_AGENT = "/agent"  # the end of the name of a run that works for a call
 GIVEN, PLAN, MESSAGE = "the data given with the task", "the plan", "a message of the chat"
 HERE = "the prompt about this folder"
 NAME = 60  # maximum of characters in a name for a person
-HEARD: frozenset[Kind] = frozenset({"stimulus", "memory", "call", "receipt", "approval", "flight"})
+HEARD: frozenset[Kind] = frozenset({"stimulus", "memory", "intent", "call", "receipt", "approval", "flight"})
+SAID, SAID_CHARS = 10, 2_000  # texts of a person that decide which tools are needed, and characters of each
 
 
 def is_typed(call: Call) -> bool:
@@ -190,12 +191,37 @@ class SessionOrigins:
         self._typed: set[str] = set()  # the ids of calls whose words have been added
         self._flights: set[int] = set()  # the events of flights
         self._approved: set[str] = set()  # the runs of steps that a person has approved
+        self._said: dict[str, deque[str]] = {}  # the latest texts of each person
+        self._new: set[str] = set()  # the people with texts since the last answer about needed tools
+        self._needed: dict[str, frozenset[str]] = {}  # the tools that each person's words need
 
     def find(self, value: Any, call: Call) -> ValueOrigin:
         if is_typed(call):
             return ValueOrigin(in_task=True)
         self._given()
         return self._index.find(value, call.user)
+
+    def intended(self, call: Call) -> bool | None:
+        return True if is_typed(call) else self.needs({call.tool}, call.user)
+
+    def needs(self, tools: Collection[str], user: str) -> bool | None:
+        """Whether the person's words need one of these tools; None if the model did not say."""
+        needed = self._needed.get(user)
+        return None if needed is None else not needed.isdisjoint(tools)
+
+    def new_words(self, user: str) -> str:
+        """The person's texts, in order, if there is a new one since the model last said which tools they
+        need; otherwise empty."""
+        return "\n\n".join(self._said[user]) if user in self._new else ""
+
+    def _say(self, what: Any, user: str) -> None:
+        """Add a person's words."""
+        self._index.say(what, user)
+        if text := (what if isinstance(what, str) else print_value(what)).strip():
+            half = SAID_CHARS // 2
+            text = text if len(text) <= SAID_CHARS else f"{text[:half]} … {text[-half:]}"
+            self._said.setdefault(user, deque(maxlen=SAID)).append(text)
+            self._new.add(user)
 
     def hear_form(self, form: CallForm, user: str, call: str) -> None:
         """Add the words of a form that a person has written, once: the words of its arguments, and also the
@@ -231,13 +257,18 @@ class SessionOrigins:
                     name = _named("the memory block", block["label"])
                     self._index.text(name, text)
                     self._reads(seq, name, text)
+            case "intent":
+                self._new.discard(user := self.user_of(run))
+                if "tools" in data:
+                    self._needed[user] = self._needed.get(user, frozenset()).union(data["tools"])
             case "flight" if "user" in data:
                 self._users[key] = data["user"]
                 self._flights.add(seq)
             case "approval" if "words" in data:
                 self._approved.add(run)
                 for said in data["words"]:
-                    self._index.say([said, *_texts_in(said)], self.user_of(run))
+                    self._say(said, self.user_of(run))
+                    self._index.say([*_texts_in(said)], self.user_of(run))
             case "call":
                 self._calls(seq, data, run, parent)
             case "receipt":
@@ -261,7 +292,7 @@ class SessionOrigins:
         if "/" in run:
             self._index.text(PLAN, data["text"])
         else:
-            self._index.say(data["text"], user)
+            self._say(data["text"], user)
         for name, what in (("surroundings", HERE), ("data", GIVEN), ("news", GIVEN)):
             if data.get(name):
                 self._index.text(what, data[name])
@@ -305,7 +336,7 @@ class SessionOrigins:
             return
         tool = table.find(form.tool)
         if form.tool == ASKS and tool is not None and not tool.remote:
-            self._index.say(data.get("value"), made.user)
+            self._say(data.get("value"), made.user)
             return
         self._index.result(
             form.tool,
@@ -373,6 +404,20 @@ class HostOrigins:
         return found._replace(
             by=f"client {call.client or f'on route {route}'}" if route in CLIENTS else route
         )
+
+    def intended(self, call: Call) -> bool | None:
+        """The same for a call inside others: a program of a person and a plan's step are intended with all
+        their calls, and the body of an intended tool with its own."""
+        tools, of_body = {call.tool}, True
+        while not is_typed(call):
+            inside = call.parent if call.route in ("program", "tool") else None
+            if (around := self._outer(inside) if inside else None) is None:
+                origins = self.live(call.session).origins if call.session else None
+                return None if origins is None else origins.needs(tools, call.user)
+            of_body = of_body and call.route == "tool"
+            tools |= {around.tool} if of_body else set()
+            call = around
+        return True
 
     def live(self, session: str) -> LiveOrigins:
         """The origins of a session, with all events of its transcript. While a caller keeps the object, its

@@ -20,7 +20,7 @@ from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, pretty, print_value
 from quoth.tools.lisp.reader import ReadError, read_all, read_one
 from quoth.tools.org.edit import escape
-from quoth.tools.text import number_of
+from quoth.tools.text import listed, number_of
 from quoth.tools.visible import visible
 
 HEAD_LINES, TAIL_LINES = 8, 3
@@ -245,6 +245,8 @@ def event_text(event: Event) -> tuple[str, str]:
             return ("◦", _memory(said)) if memory_text(said, first=True) else ("", "")
         case "tools":
             return "◦", f"message to the model: {visible(said['text'], lines=True)}"
+        case "intent":
+            return "◇", _intent(said)
         case "tags":
             passed = [f"no call: {text} ({why})" for _, text, why in said["lines"] if isinstance(why, str)]
             return ("¬", "\n".join(passed)) if passed else ("", "")
@@ -279,6 +281,13 @@ def event_text(event: Event) -> tuple[str, str]:
             return "■", (f"{event.status}: {said['text']}" if said["text"] else event.status) + _budget(said)
         case _:
             return "!", f"{event.kind}: {said.get('text') or event.shown}"
+
+
+def _intent(said: Mapping[str, Any]) -> str:
+    """The model's answer to which tools the person's words need."""
+    if "tools" in said:
+        return f"the task needs {listed(said['tools']) or 'no tool that does more than read'}"
+    return f"the model did not say which tools the task needs: {said['text']}"
 
 
 def _budget(said: Mapping[str, Any]) -> str:

@@ -150,6 +150,10 @@ class Session:
         """The texts that the model has read before event ``before``, in order; searched at the first use."""
         yield from self._seen().read(before)
 
+    def new_words(self, user: str) -> str:
+        """The person's texts if there is a new one: see SessionOrigins."""
+        return self._seen().origins.new_words(user)
+
     def _seen(self) -> LiveOrigins:
         if self._origins is None:  # no host drives it
             self._origins = HostOrigins(self.transcript, ToolTable, lambda call: None)

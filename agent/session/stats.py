@@ -23,7 +23,7 @@ CALLS: Final = (  # SQLite compares the time of a row only on the first day
 REPLIES: Final = (  # uses only the index to find the rows
     "SELECT e.session, e.run, e.seq, e.at, coalesce(shown, form)"  # noqa: S608
     f" FROM (SELECT session, run, seq FROM {MARKED} WHERE (session, run, seq) > (?, ?, ?)"
-    " AND kind = 'reply' AND at >= ? ORDER BY session, run, seq LIMIT ?) AS found"
+    " AND kind IN ('reply', 'intent') AND at >= ? ORDER BY session, run, seq LIMIT ?) AS found"
     " CROSS JOIN events AS e ON e.session = found.session AND e.seq = found.seq ORDER BY 1, 2, 3"
 )
 Price = Callable[[str, Usage], float | None]  # cost of a model's usage in US dollars; None: unknown

@@ -43,7 +43,7 @@ def layer_contents(layer: Layer) -> str:
     told = [number_of(rules, "rule")] if rules or not layer.orders.careful else []
     told += [number_of(limits, "limit")] if limits else []
     told += [f"effects of {number_of(stated, 'tool')}"] if (stated := len(layer.orders.effects)) else []
-    return ", ".join([*told, *(["(careful)"] if layer.orders.careful else [])])
+    return ", ".join([*told, *([layer.orders.careful_text] if layer.orders.careful else [])])
 
 
 def rules_page(policy: RulesPolicy) -> str:
@@ -57,7 +57,8 @@ def rules_page(policy: RulesPolicy) -> str:
             lines.append(f"{rule.place}  {visible(rule.text)}{passed}")
         lines += [f"{limit.place}  {visible(limit.text)}  (a limit)" for limit in layer.orders.limits]
         lines += [f"{one.place}  {visible(one.text)}" for one in layer.orders.effects]
-        lines += [f"{place}  (careful)  (where no rule decides)" for place in layer.orders.careful]
+        careful = f"{layer.orders.careful_text}  (where no rule decides)"
+        lines += [f"{place}  {careful}" for place in layer.orders.careful]
     lines += policy.notes
     return "\n".join(lines) or "You have no rules; quoth asks you before it changes anything."
 

@@ -197,6 +197,11 @@ def takes_images(backend: PlainBackend) -> bool:
     return bool(getattr(backend, "takes_images", False))
 
 
+def tells_intent(backend: PlainBackend) -> bool:
+    """Whether this model is asked which tools a task needs; a script says so itself."""
+    return bool(getattr(backend, "tells_intent", True))
+
+
 def as_backend(given: PlainBackend) -> Backend:
     """A caller's own model as a Backend. Without ``tool_view`` it takes no native tools; without ``context``
     the size of its context window is unknown; it need not accept ``options``."""

@@ -29,6 +29,7 @@ from quoth.neuro.backends.base import (
     ToolChoice,
     ToolsRefusedError,
     takes_images,
+    tells_intent,
     window_of,
 )
 from quoth.neuro.backends.messages import Message, Messages, NativeCall, SentBytes
@@ -279,6 +280,11 @@ class CascadeRun:
         return getattr(self._now, "thinking_tokens", 0)
 
     @property
+    def tells_intent(self) -> bool:
+        """Whether it is asked which tools a task needs."""
+        return tells_intent(self._now)
+
+    @property
     def roomier(self) -> bool:
         """Whether the next model has a larger window than this one."""
         return self._next is not None and window_of(self._next).tokens > window_of(self._now).tokens
@@ -415,6 +421,8 @@ class ScriptedBackend:
         self.seen = SentBytes()  # messages.as_json() of each request, in order
         self.tools: list[bytes | None] = []  # the tools of each request
         self.choices: list[ToolChoice] = []  # the tool choice of each request
+        # Whether it is asked which tools a task needs; otherwise its replies are for the task alone.
+        self.tells_intent = bool(getattr(replies, "intent", False))
         self._reply: Callable[[Messages], Any] = (
             replies if callable(replies) else _one_by_one(list(replies), whole)
         )
@@ -530,4 +538,5 @@ def _hy_reply(path: Path) -> Reply:
         except Exception as error:
             raise ModelError(f"reply in {path} raised {type(error).__name__}: {error}") from error
 
+    answer.intent = getattr(reply, "intent", False)  # type: ignore[attr-defined]
     return answer

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple, get_args, get_origin
 
 from quoth.neuro.reading.tag_lines import prefix_of, takes_line
@@ -258,3 +258,9 @@ def _json(value: Any) -> str:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def any_of_these(names: Iterable[str], none: str) -> str:
+    """A grammar of one or more of these names, separated by commas, or of the word for none of them."""
+    name = " | ".join(print_string(one) for one in names)
+    return f'root ::= {print_string(none)} | name (", " name)*\nname ::= {name}\n'

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -118,6 +118,7 @@ class World:
         self.environment: Any = self.fresh()
         self._ready: tuple[str | None, str, Any] = (None, "", self.fresh())
         self.made: list[FunctionCall] = []
+        self.intent: Callable[[str, Sequence[str]], Awaitable[str]] | None = None  # None: the ground truths
 
     def fresh(self, injected: str | None = None, thief: str = "") -> Any:
         """The suite's environment; ``injected`` is a text that stands at all places for one. A ``thief``

@@ -55,6 +55,11 @@ class Origins(Protocol):
         person approved, count as the task."""
         ...
 
+    def intended(self, call: Call) -> bool | None:
+        """Whether the person's words need the tool of this call, as the model said before it read anything
+        foreign; None if it did not say."""
+        ...
+
 
 class Dispatch(Protocol):
     """Runs a nested call through the same door. ``name`` identifies the call within its body when the

@@ -24,6 +24,7 @@ Kind = Literal[
     "stimulus",  # a task, and the settings of its run
     "memory",  # the blocks that a model was shown, or that were changed since
     "tools",  # a message to the model about changed remote tools
+    "intent",  # the tools that a person's words need, as the model said before it read anything foreign
     "request",  # the messages that were new to the model
     "reply",  # the model's reply, or why there is none
     "tags",  # the lines of a reply that are response tags, or look like one

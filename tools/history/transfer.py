@@ -225,6 +225,7 @@ POSSIBLE: Final[dict[Kind, dict[str, Any]]] = {
         **dict.fromkeys(("tools", "hidden"), list[str]),
     },
     "memory": {**dict.fromkeys(("gone", "working", "told"), list[str]), "archival": int, "unread": str},
+    "intent": {"asked": list[str], "tools": list[str], "text": str, "usage": dict[str, int | float]},
     "call": {"version": str, "does": list[str]},
     "receipt": {
         **dict.fromkeys(("stage", "message", "user", "route", "outer", "tool", "schema", "repairs"), str),

@@ -5,7 +5,8 @@ Nothing in a file is evaluated. The result says only whether a rule matches a ca
 A rule is ``(deny CLAUSE… :why "…")``, or the same with ``ask`` or ``allow``; all its clauses must match. A
 clause is a call, ``(write-file :path PREDICATE)``, of any tool ``_`` or ``(any-tool :path PREDICATE)``, or a
 circumstance: ``(effects :writes)``, ``(cost :expensive)``, ``(tool P)``, ``(route P)``, ``(user P)``,
-``(client P)``, ``(depth > 1)``, ``(confidence < 0.5)``, ``(nested)``, ``(remote)`` for a tool of a worker,
+``(client P)``, ``(depth > 1)``, ``(confidence < 0.5)``, ``(nested)``, ``(in-intent)`` for a tool that the
+task needs (or ``(not (in-intent))``), ``(remote)`` for a tool of a worker,
 ``(remote P)`` for a tool of the catalog of that name, ``(mcp)`` for a tool of an MCP server, ``(mcp :server P
 :tool P :digest P :says P)`` for one of that server, name there, digest, or with that annotation. A deny or
 ask of effects matches tools that have one of these effects; an allow matches tools that have no other.
@@ -37,6 +38,7 @@ from quoth.tools.lisp.source import Place, SourceText
 from quoth.tools.policy.model import (
     KINDS,
     PERS,
+    UNINTENDED,
     Compared,
     EffectsOf,
     Equality,
@@ -56,6 +58,8 @@ from quoth.tools.policy.predicates import (
     any_of,
     argument,
     each_path,
+    is_intended,
+    negated,
     only_these,
 )
 from quoth.tools.policy.spending import BYS, LONGEST, Cooldown, Quota
@@ -77,6 +81,7 @@ CIRCUMSTANCES = (
     "depth",
     "confidence",
     "nested",
+    "in-intent",
     "remote",
     "mcp",
 )
@@ -94,7 +99,7 @@ def orders_in(forms: Sequence[Any], source: SourceText) -> PolicyFile:
     rules: list[Rule] = []
     quotas: list[Limit] = []
     cooldowns: list[Limit] = []
-    careful: list[Place] = []
+    careful: dict[Place, bool] = {}
     effects: list[EffectsOf] = []
     for form in forms:
         head = reader.head(form, HEADS, "rule", EXAMPLE)
@@ -103,12 +108,13 @@ def orders_in(forms: Sequence[Any], source: SourceText) -> PolicyFile:
         elif head == "cooldown":
             cooldowns.append(reader.cooldown(form))
         elif head == "careful":
-            careful.append(reader.careful(form))
+            careful[reader.place(form)] = reader.careful(form)
         elif head == "effects":
             effects.append(reader.effects(form))
         else:
             rules.append(reader.rule(form, head))
-    return PolicyFile(tuple(rules), (*quotas, *cooldowns), tuple(careful), tuple(effects))
+    intent = any(careful.values())
+    return PolicyFile(tuple(rules), (*quotas, *cooldowns), tuple(careful), tuple(effects), intent)
 
 
 def only_tools(form: Any, source: SourceText, fits: Callable[[CognitiveTool], bool]) -> Rule:
@@ -131,12 +137,14 @@ class _Clause(NamedTuple):
 class _RuleReader(PredicateReader):
     """Reads the forms of one file."""
 
-    def careful(self, form: Any) -> Place:
-        if len(form) > 1:
-            raise self.fault(
-                form[1], "(careful) takes no arguments. To exempt calls from it, add an (allow …) rule."
-            )
-        return self.place(form)
+    def careful(self, form: Any) -> bool:
+        """Whether a call of a tool that the task does not need is asked about."""
+        if len(form) == 1 or form[1:] == _NO_INTENT:
+            return len(form) == 1
+        raise self.fault(
+            form[1],
+            "(careful) takes only :intent False. To exempt calls from it, add an (allow …) rule.",
+        )
 
     def effects(self, form: Any) -> EffectsOf:
         """The effects of a server's tool, as a person knows them."""
@@ -255,7 +263,7 @@ class _RuleReader(PredicateReader):
             isinstance(item, m.Expression)
             and bool(item)
             and isinstance(item[0], m.Symbol)
-            and str(item[0]) in CIRCUMSTANCES
+            and (str(item[0]) in CIRCUMSTANCES or show(item) == UNINTENDED)
         )
 
     def call(self, item: Any) -> tuple[str | None, dict[str, tuple[Any, Any]], bool]:
@@ -298,10 +306,12 @@ class _RuleReader(PredicateReader):
 
     def circumstance(self, item: Any, kind: Kind) -> _Clause:
         head, rest = str(item[0]), item[1:]
-        if head == "nested":
+        if head in _BARE:
             if rest:
-                raise self.fault(rest[0], "(nested) takes no arguments.")
-            return _Clause("(nested)", test=lambda _, facts: facts.call.parent is not None)
+                raise self.fault(rest[0], f"({head}) takes no arguments.")
+            return _Clause(show(item), test=_BARE[head])
+        if head == "not":
+            return _Clause(UNINTENDED, test=negated(is_intended))
         if head == "remote" and not rest:
             return _Clause("(remote)", of_tool=_is_remote)
         if head == "mcp":
@@ -381,6 +391,11 @@ class _RuleReader(PredicateReader):
         return {name: self.word(value, known[name], f":{name}") for name, value in pairs}
 
 
+_NO_INTENT = m.Expression([m.Keyword("intent"), m.Symbol("False")])
+_BARE: dict[str, Predicate] = {
+    "nested": lambda _, facts: facts.call.parent is not None,
+    "in-intent": is_intended,
+}
 _SHAPES = {
     "effects": "(effects :writes)",
     "cost": "(cost :expensive)",

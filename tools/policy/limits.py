@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 
 READING = frozenset({"reads"})
+LOOKING = ("read", "list", "output", "wait")  # operations of tools that ship and change nothing
 OWN = frozenset({"reads", "writes", "deletes", "memory", "asks"})  # effects on the person's own data
 # Silent effects have sentences that say why no approval is needed if no rule decides.
 SILENT = {
@@ -99,6 +100,18 @@ def with_maker(tool: CognitiveTool, reason: str) -> str:
 def changes_nothing(tool: CognitiveTool) -> bool:
     """Whether the tool at most reads and asks a person: running its call twice does no harm."""
     return HARMLESS.issuperset(tool.effects)
+
+
+def only_looks(tool: CognitiveTool, args: Mapping[str, Any]) -> bool:
+    """Whether a call changes nothing, judged by its tool, or by the operation of a tool that ships."""
+    operation = args.get("operation") if tool.ships else None
+    return operation in LOOKING or (operation is None and changes_nothing(tool))
+
+
+def is_foreign(tool: CognitiveTool) -> bool:
+    """Whether results of the tool may contain text of others, from outside of the workspace."""
+    elsewhere = tool.served is not None or bool(tool.remote) or "net" in tool.effects
+    return elsewhere or (not tool.ships and bool(tool.effects))
 
 
 def is_of_own_files(tool: CognitiveTool) -> bool:

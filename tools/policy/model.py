@@ -96,6 +96,7 @@ def _with(value: Any, path: WorkspacePath, other: WorkspacePath) -> Any:
 
 
 CAREFUL = "(careful)"  # how calls are judged if no rule decides and a file says so
+INTENDED, UNINTENDED = "(in-intent)", "(not (in-intent))"  # clauses of rules
 Kind = Literal["deny", "ask", "allow"]
 KINDS: tuple[Kind, ...] = ("deny", "ask", "allow")  # the strongest first
 
@@ -227,3 +228,13 @@ class PolicyFile(NamedTuple):
     limits: tuple[Limit, ...] = ()  # the quotas, then the cooldowns
     careful: tuple[Place, ...] = ()  # where it says ``(careful)``
     effects: tuple[EffectsOf, ...] = ()  # of tools of MCP servers; only in the user's own rules
+    intent: bool = False  # whether (careful) asks about calls of tools that the task does not need
+
+    @property
+    def careful_text(self) -> str:
+        return CAREFUL if self.intent else "(careful :intent False)"
+
+    @property
+    def wants_intent(self) -> bool:
+        """Whether a rule, or ``(careful)``, depends on the tools that the task needs."""
+        return self.intent or any(not {INTENDED, UNINTENDED}.isdisjoint(one.clauses) for one in self.rules)

@@ -22,9 +22,9 @@ from quoth.tools.call.ports import Policy
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.limits import by_effects
+from quoth.tools.policy.limits import by_effects, only_looks
 from quoth.tools.policy.model import KINDS, Limit, PolicyFile, Rule, obeyed_in
-from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext, Predicate, Truth
+from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext, Predicate, Truth, is_intended
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
 from quoth.tools.registry.table import CognitiveTool
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from quoth.tools.policy.origins import Careful
 
 UNSURE = ", and quoth cannot decide whether it matches"
+UNNEEDED = "and the task does not need {}, as the model said before it read anything"
 
 LayerKind = Literal["user", "workspace", "given", "agent", "shipped"]
 NARROWING = ("workspace", "agent")  # layers that can only tighten
@@ -113,6 +114,8 @@ class RulesPolicy:
         careful = {layer.kind in NARROWING for layer in layers if layer.orders.careful}
         self.careful = bool(careful)  # whether destinations decide if no rule does
         self._tightens = careful == {True}  # then only if they ask
+        self._intent = any(layer.orders.intent for layer in layers)
+        self.wants_intent = any(layer.orders.wants_intent for layer in layers)
         self.limits: tuple[Limit, ...] = tuple(one for layer in layers for one in layer.orders.limits)
         stated = [one for layer in layers for one in layer.orders.effects]
         self.effects = {one.tool: [o for o in stated if o.tool == one.tool] for one in stated}  # by tool
@@ -128,6 +131,7 @@ class RulesPolicy:
                 [[rule.kind, rule.text] for rule in layer.orders.rules],
                 [limit.text for limit in layer.orders.limits],
                 *(["careful"] if layer.orders.careful else []),
+                *(["no intent"] if layer.orders.careful and not layer.orders.intent else []),
                 *([[one.text for one in layer.orders.effects]] if layer.orders.effects else []),
             ]
             for layer in self.layers
@@ -152,6 +156,10 @@ class RulesPolicy:
         said = known.default
         if known.careful is not None:
             careful = known.careful(args, facts)
+            if self._intent and not only_looks(known.tool, args) and is_intended(args, facts) is False:
+                careful = replace(
+                    careful, kind="ask", reason=f"{careful.reason}, {UNNEEDED.format(known.tool.name)}"
+                )
             said = said if self._tightens and careful.kind == "allow" else careful
         if obeyed := next(obeyed_in(args, facts), None):
             return replace(said, kind="ask", reason=f"{said.reason}, and {obeyed.why}")

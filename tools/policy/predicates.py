@@ -190,6 +190,11 @@ def any_of(parts: Sequence[Predicate]) -> Predicate:
     return test
 
 
+def is_intended(_: Any, facts: EvaluationContext) -> Truth:
+    """Whether the task needs the tool of the call, as its model said before it read anything foreign."""
+    return None if facts.origins is None else facts.origins.intended(facts.call)
+
+
 def negated(part: Predicate) -> Predicate:
     def test(value: Any, facts: EvaluationContext) -> Truth:
         said = part(value, facts)

@@ -45,6 +45,12 @@ def read_scope(text: str, tool: CognitiveTool) -> Rule:
                 " file."
             )
         )
+    if orders.wants_intent:
+        raise UsageError(
+            rule.place.complaint(
+                "A scope cannot test the intent of a task; write this rule in a policy file."
+            )
+        )
     secret = {param.name: param.secret for param in tool.params}
     for name, place in rule.arguments.items():
         if name not in secret:

@@ -160,6 +160,9 @@ class _Led(NamedTuple):
     def find(self, value: Any, call: Call) -> ValueOrigin:
         return self.origins.find(self.given if value == self.led else value, call)
 
+    def intended(self, call: Call) -> bool | None:
+        return self.origins.intended(call)
+
 
 def _names_network(rule: Rule, host: str) -> bool:
     address = as_address(host)

@@ -143,6 +143,9 @@ class Told:
         self.text = text
         self.asked: list[Any] = []
 
+    def intended(self, call: Call) -> bool | None:
+        return None
+
     def find(self, value: Any, call: Call) -> ValueOrigin:
         self.asked.append(value)
         return ValueOrigin(in_task=str(value) in self.said, text=self.text)

@@ -38,6 +38,9 @@ class Seen:
     def __init__(self, origins: dict[str, ValueOrigin]) -> None:
         self.origins = origins
 
+    def intended(self, call: Call) -> bool | None:
+        return None
+
     def find(self, value: Any, call: Call) -> ValueOrigin:
         return self.origins.get(str(value), MODEL)
 

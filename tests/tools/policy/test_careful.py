@@ -81,6 +81,9 @@ FOUND = {
 class Seen:
     """A session that has seen these values; anything else is the model's own."""
 
+    def intended(self, call: Call) -> bool | None:
+        return None
+
     def find(self, value: Any, call: Call) -> ValueOrigin:
         return FOUND.get(str(value), MODEL)
 

@@ -58,6 +58,9 @@ class Seen:
             "./notes.txt": ValueOrigin(in_task=True),
         } | more
 
+    def intended(self, call: Call) -> bool | None:
+        return None
+
     def find(self, value: Any, call: Call) -> ValueOrigin:
         return self.found.get(str(value), MODEL)
 
@@ -244,7 +247,9 @@ def test_a_scope_cannot_ask_where_a_value_comes_from() -> None:
         ),
         ("(ask (in-task))", "a predicate; write it inside a clause, as in (any-tool :to (in-task))."),
         ("(ask (send :to in-task))", "in-task is not a value; write the predicate as (in-task)."),
-        ("(careful 1)", "(careful) takes no arguments. To exempt calls from it, add an (allow …) rule."),
+        ("(careful 1)", "(careful) takes only :intent False. To exempt calls from it, add an (allow …) rule."),
+        ("(careful :intent True)", "(careful) takes only :intent False."),
+        ("(ask (in-intent True))", "(in-intent) takes no arguments."),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_at_its_place(rule: str, message: str) -> None:
