@@ -75,11 +75,13 @@ class Server(asyncio.Protocol):
             self.answer()
 
     def answer(self) -> None:
-        _, run, steps, *_ = self.path.split(b"/")
+        _, run, steps, last, *_ = self.path.split(b"/")
         number = self.served[run] = self.served.get(run, 0) + 1
         message: dict[str, Any] = {"role": "assistant", "content": DONE}
-        if number <= int(steps):
+        if number <= int(steps) or last == b"final_answer":  # whoever ends by a call says so in the path
             call = {"name": "echo", "arguments": json.dumps({"text": f"This is line {number} of the run."})}
+            if number > int(steps):
+                call = {"name": "final_answer", "arguments": json.dumps({"answer": DONE})}
             message = {
                 "role": "assistant",
                 "content": None,
@@ -92,7 +94,11 @@ class Server(asyncio.Protocol):
                 "created": 1700000000,
                 "model": "gpt-5",
                 "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-                "usage": {"prompt_tokens": 50 * number, "completion_tokens": 20},
+                "usage": {
+                    "prompt_tokens": 50 * number,
+                    "completion_tokens": 20,
+                    "total_tokens": 50 * number + 20,
+                },
             }
         ).encode()
         head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(reply)}\r\n\r\n"
@@ -261,19 +267,25 @@ def exponent(found: dict[int, float]) -> float:
 Found = dict[tuple[str, int], list[dict[str, float]]]
 
 
-def measure(steps: list[int], rounds: int, names: list[str]) -> Found:
+def here(_name: str) -> list[str]:
+    """The command that is one client."""
+    return [sys.executable, __file__]
+
+
+def measure(
+    steps: list[int], rounds: int, names: list[str], command: Callable[[str], list[str]] = here
+) -> Found:
     """All of it, each length shown as it is done; the longest runs are made once."""
     found: Found = {}
-    here = [sys.executable, __file__]
     print(f"| {' | '.join(HEADS)} |\n|{'+'.join('---' for _ in HEADS)}|", flush=True)
-    with subprocess.Popen([*here, "--serve"], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen([sys.executable, __file__, "--serve"], stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
             url = f"http://127.0.0.1:{int(server.stdout.readline())}"
             for total in steps:
                 for _ in range(rounds if total < LONG else 1):
                     for name in names:  # interleaved, so that a busy moment hits all alike
-                        told = [*here, "--client", name, "--url", url, "--steps", str(total)]
+                        told = [*command(name), "--client", name, "--url", url, "--steps", str(total)]
                         said = subprocess.run(told, stdout=subprocess.PIPE, check=True).stdout
                         found.setdefault((name, total), []).append(json.loads(said))
                 for name in names:
