@@ -1,27 +1,32 @@
 """Make the tables of RESULTS.org again, by the commands that stand beside them there.
 
 python -m tests.bench [WORD …] [--list] [--write] [--minutes 30]
+python -m tests.bench :quote: --write     the sections to quote, in less than an hour
 
 Runs the command of every section whose heading or command holds one of the words; without a word, of all.
-With --write a table it prints takes the place of the one with the same head in that section; else it is only
-shown. The words between the tables are a person's: it says which sections to read again. What must be fetched
-first (a ``pip install`` before the command, a variable given as ``…``) is left to you, and said.
-It knows the form of RESULTS.org and nothing of what is measured.
+With --write a table it prints takes the place of the one with the same head in that section, and a line
+says when, how long, on what machine and with which versions; else it is only shown. The other words are a
+person's: it says which sections to read again. An environment that a section begins with (``python -m venv
+NAME && …``) is made in a folder that goes away. What else must be fetched first (a variable given as ``…``)
+is left to you, and said. It knows the form of RESULTS.org and nothing of what is measured.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import platform
 import re
 import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from importlib.metadata import version
 from pathlib import Path
 
 RESULTS = Path(__file__).with_name("RESULTS.org")
@@ -29,6 +34,8 @@ ROOT = RESULTS.parents[2]
 SOURCE = re.compile(r"#\+begin_src sh\n(.*?)#\+end_src", re.DOTALL)
 TABLE = re.compile(r"(?:^[ ]*\|.*\n)+", re.MULTILINE)
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+MEASURED = re.compile(r"^ *Measured on .*\n", re.MULTILINE)
+PARTS = ("apsw", "httpx", "hy", "pydantic", "pydantic-monty")  # whose versions are told
 
 
 @dataclass(frozen=True)
@@ -43,10 +50,18 @@ class Section:
         return self.text.partition("\n")[0].lstrip("* ")
 
     @property
+    def lines(self) -> list[str]:
+        return [line.split("  #")[0] for block in SOURCE.findall(self.text) for line in block.splitlines()]
+
+    @property
+    def environments(self) -> list[str]:
+        """The lines that make an environment."""
+        return [line for line in self.lines if " -m venv " in line]
+
+    @property
     def commands(self) -> list[str]:
-        lines = [line for block in SOURCE.findall(self.text) for line in block.splitlines()]
-        runs = [line.split("  #")[0].rpartition("&& ")[2].strip() for line in lines]
-        return [run for run in runs if "python" in run and " -m venv " not in run]
+        runs = [line.rpartition("&& ")[2].strip() for line in self.lines if line not in self.environments]
+        return [run for run in runs if "python" in run]
 
 
 def sections(text: str) -> list[Section]:
@@ -81,8 +96,36 @@ def replaced(section: str, printed: list[str], today: str) -> tuple[str, int]:
     return (DATE.sub(today, text, count=1) if count else section), count
 
 
-def runnable(command: str) -> tuple[list[str], dict[str, str], str]:
-    """The arguments and variables of a command, and why it cannot be run, if so."""
+def with_measure(section: str, measure: str) -> str:
+    """The section with the line that says how it was measured behind its heading."""
+    heading, _, rest = MEASURED.sub("", section).partition("\n")
+    return f"{heading}\n  {measure}\n{rest}"
+
+
+def measure(today: str, seconds: float, load: float) -> str:
+    """When, how long, on what and with what; ``load`` is that of the minute before."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    parts = ", ".join(f"{name} {version(name)}" for name in PARTS)
+    return (
+        f"Measured on {today} in {seconds:.0f} s, quoth at {commit.stdout.strip() or version('quoth')}: "
+        f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, load {load:.1f} before; "
+        f"CPython {platform.python_version()}, {parts}."
+    )
+
+
+def make_environments(section: Section, folder: Path) -> None:
+    for line in section.environments:
+        line = line.replace("python", shlex.quote(sys.executable), 1).replace(
+            " . ", f" {shlex.quote(str(ROOT))} "
+        )
+        subprocess.run(["sh", "-c", line], cwd=folder, check=True, timeout=900)
+
+
+def runnable(command: str, folder: Path) -> tuple[list[str], dict[str, str], str]:
+    """The arguments and variables of a command, and why it cannot be run, if so. ``folder`` contains the
+    environments."""
     words, given = shlex.split(command), {}
     while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
         name, _, value = words.pop(0).partition("=")
@@ -95,13 +138,15 @@ def runnable(command: str) -> tuple[list[str], dict[str, str], str]:
     if any(word.startswith("FOLDER") or "…" in word for word in words):
         return words, given, "name the folder it asks for, and run it by hand"
     if words and words[0].endswith("python") and "/" in words[0]:
-        return words, given, "it wants an environment of its own"
+        own = folder / words[0]
+        why = "" if own.exists() else "it wants an environment of its own"
+        return [str(own), *words[1:]], given, why
     return [sys.executable, *words[1:]], given, ""
 
 
-def run(command: str, minutes: float) -> str:
+def run(command: str, minutes: float, folder: Path) -> str:
     """What a command prints; empty if it could not be run or failed, which is then said."""
-    words, given, why = runnable(command)
+    words, given, why = runnable(command, folder)
     if why:
         print(f"left out: {command}: {why}", file=sys.stderr)
         return ""
@@ -121,6 +166,27 @@ def run(command: str, minutes: float) -> str:
         return ""
     print(f"{time.monotonic() - begun:.0f} s, exit {done.returncode}: {command}", file=sys.stderr)
     return done.stdout if done.returncode == 0 else ""
+
+
+def again(section: Section, folder: Path, minutes: float, *, write: bool) -> None:
+    """Run the commands of a section, show what they print, and write its tables if asked."""
+    load, begun = os.getloadavg()[0], time.monotonic()
+    make_environments(section, folder)
+    output = "".join(run(command, minutes, folder) for command in section.commands)
+    print(output, flush=True)
+    printed = TABLE.findall(output)
+    if not (write and printed):
+        return
+    today = date.today().isoformat()
+    new, count = replaced(section.text, printed, today)
+    if count:
+        new = with_measure(new, measure(today, time.monotonic() - begun, load))
+    text = RESULTS.read_text()  # read anew: the command may have taken an hour
+    RESULTS.write_text(text.replace(section.text, new, 1))
+    print(
+        f"{count} of {len(printed)} tables are written; read the words of this section again.",
+        file=sys.stderr,
+    )
 
 
 def main() -> int:
@@ -148,22 +214,16 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    for section in chosen:
-        print(f"\n* {section.title}", flush=True)
-        if options.list:
-            print("\n".join(f"  {command}" for command in section.commands))
-            continue
-        output = "".join(run(command, options.minutes) for command in section.commands)
-        print(output, flush=True)
-        printed = TABLE.findall(output)
-        if options.write and printed:
-            text = RESULTS.read_text()  # read anew: the command may have taken an hour
-            new, count = replaced(section.text, printed, date.today().isoformat())
-            RESULTS.write_text(text.replace(section.text, new, 1))
-            print(
-                f"{count} of {len(printed)} tables are written; read the words of this section again.",
-                file=sys.stderr,
-            )
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="quoth-bench-") as folder:
+        for section in chosen:
+            print(f"\n* {section.title}", flush=True)
+            if options.list:
+                print("\n".join(f"  {command}" for command in section.commands))
+            else:
+                again(section, Path(folder), options.minutes, write=options.write)
+    if not options.list:
+        print(f"{len(chosen)} sections in {(time.monotonic() - begun) / 60:.0f} minutes.", file=sys.stderr)
     return 0
 
 

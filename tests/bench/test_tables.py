@@ -72,11 +72,30 @@ def test_a_table_with_another_head_changes_nothing(tables: ModuleType) -> None:
     )
 
 
-def test_what_must_be_fetched_first_is_said(tables: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_section_says_how_it_was_measured_once(tables: ModuleType) -> None:
+    once = tables.with_measure(SECTION, tables.measure("2026-02-02", 61.4, 0.5))
+    assert once.startswith("* A row\n  Measured on 2026-02-02 in 61 s, quoth at ")
+    assert "load 0.5 before; CPython 3." in once
+    assert tables.with_measure(once, "Measured on 2026-03-03.") == SECTION.replace(
+        "* A row\n", "* A row\n  Measured on 2026-03-03.\n"
+    )
+
+
+def test_an_environment_of_a_section_is_made_first(tables: ModuleType, tmp_path: Path) -> None:
+    made = "python -m venv other --without-pip && test -e other\nother/bin/python a.py\n"
+    (section,) = tables.sections(f"* A row\n#+begin_src sh\n{made}#+end_src\n")
+    assert section.commands == ["other/bin/python a.py"]
+    assert tables.runnable(*section.commands, tmp_path)[2] == "it wants an environment of its own"
+    tables.make_environments(section, tmp_path)
+    assert tables.runnable(*section.commands, tmp_path) == ([f"{tmp_path}/other/bin/python", "a.py"], {}, "")
+
+
+def test_what_must_be_fetched_first_is_said(
+    tables: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.delenv("QUOTH_BFCL", raising=False)
-    assert tables.runnable("QUOTH_BFCL=… python a.py")[2] == "set QUOTH_BFCL first"
-    assert tables.runnable("dojo/bin/python a.py")[2] == "it wants an environment of its own"
-    assert tables.runnable("python a.py --at-once 12 [--cuts]")[0] == [
+    assert tables.runnable("QUOTH_BFCL=… python a.py", tmp_path)[2] == "set QUOTH_BFCL first"
+    assert tables.runnable("python a.py --at-once 12 [--cuts]", tmp_path)[0] == [
         sys.executable,
         "a.py",
         "--at-once",

@@ -189,14 +189,19 @@ class Victim:
         return start
 
     def attempts(
-        self, start: Callable[[list[str]], subprocess.CompletedProcess[str]], *, patience: int = 100
+        self,
+        start: Callable[[list[str]], subprocess.CompletedProcess[str]],
+        *,
+        patience: int = 100,
+        tell: bool = True,
     ) -> set[str]:
-        """What worked; what was said of each is printed. So often it is looked whether a survivor ends."""
+        """What worked; with ``tell`` what was said of each is printed. So often it is looked whether a
+        survivor ends."""
         words = [PYTHON if self.owner else sys.executable, "-I", "-S", self.script, json.dumps(self.facts)]
         ended = start(words)
         assert ended.returncode == 0, ended.stderr
         told: dict[str, tuple[bool, str]] = json.loads(ended.stdout)
-        for name, (worked, why) in told.items():
+        for name, (worked, why) in told.items() if tell else ():
             print(f"{'WORKED' if worked else 'no'} {name} {why}")
         worked = {name for name, (did, _) in told.items() if did}
         if self.survives(patience):

@@ -971,7 +971,8 @@ def report(cases: list[Case], points: int, seconds: float) -> None:
     ends, lives, asked = (sum(getattr(c, name) for c in cases) for name in ("deaths", "lives", "questions"))
     wrong = sum(bool(case.wrong) for case in cases)
     print(f"{len(cases)} sessions at {points} points of {len(table)} labels, {seconds:.0f} s:")
-    print(f"{ends} ends, {lives} times gone on with, {asked} questions, {wrong} wrong")
+    print("\n| points | sessions | times ended | continued | questions | wrong |\n|---+---+---+---+---+---|")
+    print(f"| {points} | {len(cases)} | {ends} | {lives} | {asked} | {wrong} |")
 
 
 def _break_receipts() -> None:
