@@ -93,7 +93,8 @@ def replaced(section: str, printed: list[str], today: str) -> tuple[str, int]:
         return "".join(f"{indent}{line.strip()}\n" for line in new.splitlines())
 
     text = TABLE.sub(put, section)
-    return (DATE.sub(today, text, count=1) if count else section), count
+    words = next(iter(TABLE.split(text)))  # a date in a table is a result
+    return (DATE.sub(today, words, count=1) + text[len(words) :] if count else section), count
 
 
 def with_measure(section: str, measure: str) -> str:

@@ -64,6 +64,12 @@ def test_a_table_printed_again_takes_the_place_of_the_one_with_its_head(tables: 
     assert text == SECTION.replace("ours | 9", "ours | 7").replace("2026-01-01", "2026-02-02")
 
 
+def test_a_date_in_a_table_stays(tables: ModuleType) -> None:
+    section = "* A row\n  | what | read |\n  |---+---|\n"
+    table = "| what | read |\n|---+---|\n| ours | 2026-01-01 |\n"
+    assert "2026-01-01" in tables.replaced(section, [table], "2026-02-02")[0]
+
+
 def test_a_table_with_another_head_changes_nothing(tables: ModuleType) -> None:
     (section,) = tables.sections(SECTION)
     assert tables.replaced(section.text, ["| who | ms |\n|---+---|\n| we | 7 |\n"], "2026-02-02") == (
