@@ -76,7 +76,7 @@ async def run_command(agent: AsyncAgent, name: str, rest: str) -> str:
                 str(one.error if isinstance(one, Reply) else one.message) for one in done
             ).strip()
         case "model":
-            return model_answer(agent.runs, rest)
+            return await model_answer(agent.runs, rest)
         case _:
             return _undo(agent)
 

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import inspect
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -16,10 +16,14 @@ STOP_SECONDS = 5.0  # for the thread of a loop to end
 
 
 class OnLoop:
-    """An object whose asynchronous methods run on its own event loop, and can be awaited on any other."""
+    """An object whose asynchronous methods run on its own event loop, and can be awaited on any other.
+    ``answered`` is called there with a value after the caller has taken it, and has done with it what needs
+    no waiting: the connection has then queued an answer, and what is sent later comes after it."""
 
-    def __init__(self, of: Any, loop: asyncio.AbstractEventLoop) -> None:
-        self._of, self._loop = of, loop
+    def __init__(
+        self, of: Any, loop: asyncio.AbstractEventLoop, answered: Callable[[Any], object] | None = None
+    ) -> None:
+        self._of, self._loop, self._answered = of, loop, answered
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._of, name)
@@ -27,7 +31,11 @@ class OnLoop:
             return method
 
         async def call(*args: Any, **more: Any) -> Any:
-            return await asyncio.wrap_future(self._begin(method(*args, **more)))
+            value = await asyncio.wrap_future(self._begin(method(*args, **more)))
+            if self._answered is not None:
+                here = asyncio.get_running_loop()
+                here.call_soon(self._loop.call_soon_threadsafe, self._answered, value)
+            return value
 
         return call
 

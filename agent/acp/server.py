@@ -152,7 +152,6 @@ class AcpServer:
         self, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
     ) -> NewSessionResponse:
         talk = await self._opened(cwd, None, mcp_servers)
-        talk.look_for_models()
         return NewSessionResponse(
             session_id=talk.agent.session, modes=talk.modes(), config_options=talk.options()
         )
@@ -165,6 +164,7 @@ class AcpServer:
         with _sentences():
             for update in talk.updates.of_transcript(talk.agent.transcript.events(talk.agent.session)):
                 talk.show(update)
+        _begin(talk)
         talk.resume_later()
         await talk.shown()
         return LoadSessionResponse(modes=talk.modes(), config_options=talk.options())
@@ -173,6 +173,7 @@ class AcpServer:
         self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
     ) -> ResumeSessionResponse:
         talk = await self._opened(cwd, session_id, mcp_servers)
+        _begin(talk)
         talk.resume_later()
         return ResumeSessionResponse(modes=talk.modes(), config_options=talk.options())
 
@@ -227,7 +228,7 @@ class AcpServer:
     ) -> SetSessionConfigOptionResponse:
         talk = self._talk(session_id)
         with _sentences():
-            talk.use_option(config_id, value)
+            await talk.use_option(config_id, value)
         await talk.shown()
         return SetSessionConfigOptionResponse(config_options=[*talk.options()])
 
@@ -248,7 +249,7 @@ class AcpServer:
                 return PromptResponse(stop_reason="cancelled" if turn.is_set() else "end_turn")
             if not files and not text:
                 raise UsageError("The prompt is empty.")
-            self._require_model(agent)
+            await self._require_model(agent)
             talk.show_title(text)
             reply = await agent.follow(text or "Look at the attachments.", files=files)
         if reply.status == "pending":
@@ -289,10 +290,10 @@ class AcpServer:
         if found != session:
             raise _refusal(f"There is no session {session}. Did you mean {found}?", NOT_FOUND)
 
-    def _require_model(self, agent: AsyncAgent) -> None:
+    async def _require_model(self, agent: AsyncAgent) -> None:
         """Refuse a prompt where no model can be asked, in the words that say how to get one."""
         try:
-            agent.models.backend()
+            await agent.models.open()
         except UsageError as error:
             raise _refusal(f"{error} Or: {LOGIN}", AUTH_REQUIRED) from None
 
@@ -321,19 +322,29 @@ class AcpServer:
             talk.hear(event)
 
         agent.on_event = heard
-        for note in (*agent.policy.notes, *agent.config.notes):
-            talk.show(update_agent_message_text(f"{note}\n"))
-        talk.show(
-            update_available_commands(
-                AvailableCommand(
-                    name=name,
-                    description=about,
-                    input=AvailableCommandInput(UnstructuredCommandInput(hint=hint)) if hint else None,
-                )
-                for name, (about, hint) in COMMANDS.items()
-            )
-        )
         return talk
+
+    def answered(self, answer: Any) -> None:
+        """Begin a new session once its client knows the id by the answer."""
+        if (talk := self._talks.get(getattr(answer, "session_id", ""))) is not None:
+            _begin(talk)
+
+
+def _begin(talk: AcpSession) -> None:
+    """Send what a session begins with, and look for the models that can be chosen in it."""
+    for note in (*talk.agent.policy.notes, *talk.agent.config.notes):
+        talk.show(update_agent_message_text(f"{note}\n"))
+    talk.show(
+        update_available_commands(
+            AvailableCommand(
+                name=name,
+                description=about,
+                input=AvailableCommandInput(UnstructuredCommandInput(hint=hint)) if hint else None,
+            )
+            for name, (about, hint) in COMMANDS.items()
+        )
+    )
+    talk.look_for_models()
 
 
 def _folder(cwd: str) -> Path:

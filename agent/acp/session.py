@@ -27,7 +27,7 @@ from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply
 from quoth.agent.session.render import title
 from quoth.agent.session.session import is_driven
-from quoth.neuro.backends.select import default_model
+from quoth.neuro.backends.select import named_model
 from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.call.call import PROGRAMS
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
@@ -65,6 +65,7 @@ class AcpSession:
         self._turns: set[asyncio.Event] = set()  # prompts in progress; set: cancelled by the client
         self._closed = False
         self._models: list[str] = []  # specs to choose from
+        self._default = ""  # the default model that needs a stored key or the embedded one
         self._spent = Spent(agent.host)
         if loaded and agent.host.record.given().get(READS) and "read" in self._modes():
             self._use_mode("read")
@@ -102,8 +103,7 @@ class AcpSession:
         ]
         found: list[SessionConfigOptionSelect | SessionConfigOptionBoolean] = []
         found.append(_select("mode", "Mode", "mode", self.mode, modes))
-        with contextlib.suppress(UsageError):  # no model is available
-            spec = models.name or default_model(config=config)
+        if spec := models.name or named_model(config=config) or self._default:
             specs = dict.fromkeys((spec, *self._models))
             found.append(_select("model", "Model", "model", spec, [(one, one, None) for one in specs]))
         dialects: list[Choice] = [(CHOSEN, "Automatic", "The notation of calls that suits the model.")]
@@ -129,7 +129,7 @@ class AcpSession:
         self.agent.host.keep(plan=mode == "plan", **{READS: mode == "read"})
         self.agent.runs.use_tools(self.reading if mode == "read" else self.tools)
 
-    def use_option(self, option: str, value: Any) -> None:
+    async def use_option(self, option: str, value: Any) -> None:
         """Change an option between turns. Raises UsageError."""
         self._require_idle(option)
         match option:
@@ -137,7 +137,7 @@ class AcpSession:
                 self.use_mode(str(value))
                 self.show(CurrentModeUpdate(session_update="current_mode_update", current_mode_id=self.mode))
             case "model":
-                self.agent.runs.use_model(str(value))
+                await self.agent.runs.use_model(str(value))
                 self._record()
             case "dialect":
                 self.agent.runs.use_dialect(None if value == CHOSEN else str(value))
@@ -157,14 +157,16 @@ class AcpSession:
             raise UsageError(f"A turn is in progress. Wait for its end or cancel it, then change the {what}.")
 
     def look_for_models(self) -> None:
-        """List the models that can be chosen, beside other work: servers of this machine are asked."""
-        self._tasks.append(asyncio.create_task(self._look_for_models()))
+        """List the models that can be chosen, beside other work: keys are read, and servers of this machine
+        are asked."""
+        if not self._closed:
+            self._tasks.append(asyncio.create_task(self._look_for_models()))
 
     async def _look_for_models(self) -> None:
         from quoth.agent.terminal.model_list import specs_of  # here: few sessions outlive it
 
         with contextlib.suppress(QuothError):  # then only the present model is offered
-            self._models = await specs_of(self.agent.config)
+            self._default, self._models = await specs_of(self.agent.config)
             self.show_options()
 
     # Turns

@@ -76,7 +76,7 @@ def acp(options: AcpOptions) -> int:
                     "quoth acp is started by an editor, with pipes for input and output."
                 ) from None
             stack.enter_context(results_only())  # what a tool prints must not get among the messages
-            served: Any = OnLoop(server, asyncio.get_running_loop())
+            served: Any = OnLoop(server, asyncio.get_running_loop(), server.answered)
             try:
                 await run_on(loop, run_agent(served, writer, reader, use_unstable_protocol=True))
             except (AttributeError, TypeError, ValueError) as error:

@@ -116,8 +116,8 @@ def belt(repl: Interpreter, rest: str) -> None:
     repl.tell(belt_of(agent.host.parts.offers.table(agent.table, CALL_FORM, agent.user)).rstrip("\n"))
 
 
-def model(repl: Interpreter, rest: str) -> None:
-    repl.tell(model_answer(repl.agent.runs, rest))
+async def model(repl: Interpreter, rest: str) -> None:
+    repl.tell(await model_answer(repl.agent.runs, rest))
 
 
 async def models(repl: Interpreter, rest: str) -> None:

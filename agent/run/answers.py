@@ -15,10 +15,12 @@ from quoth.tools.call.call import Route
 from quoth.tools.text import number_of
 
 
-def model_answer(runs: Runs, spec: str) -> str:
+async def model_answer(runs: Runs, spec: str) -> str:
     """Use the model ``spec``, if one is given, and name the present one. Raises UsageError."""
     if spec:
-        runs.use_model(spec)
+        await runs.use_model(spec)
+    else:
+        await runs.host.models.open()
     dialect = runs.host.dialect()
     return f"{runs.host.models.backend().name}, calls as {dialect.name}"
 

@@ -292,10 +292,12 @@ class SessionHost:
         self.parts.call_log.also_hide(table.secrets)
         self.record.open_again(self.given)
 
-    def use_model(self, spec: str) -> None:
+    async def use_model(self, spec: str) -> None:
         """Use another model from now on. Raises UsageError for an unknown spec, and then keeps the old
         one."""
         models = self.models.with_model(spec)
+        with self.working():
+            await models.open()
         models.dialect()
         self.models = models
         self.keep(**kept("model", models.options))

@@ -30,6 +30,7 @@ from quoth.neuro.backends.select import choose_backend, for_run, is_same
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import ToolError, ToolFailure, UsageError
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.secrets import beside_loop
 
 if TYPE_CHECKING:
     from quoth.agent.trace.tracer import Tracer
@@ -51,6 +52,7 @@ class Models:
         self._others: dict[str, Backend] = {}
         self._variants: dict[ServerSettings, Backend] = {}  # its own model with overridden options of runs
         self._closed = False
+        self._opening = asyncio.Lock()
         self._like: Models | None = None  # the Models whose own model these share
         self._before: Models | None = None  # the Models that these replaced; closed with these
 
@@ -67,6 +69,15 @@ class Models:
         if self._own is None:
             self._own = self._chosen(self.options) if self._like is None else self._like.backend()
         return self._own
+
+    async def open(self) -> None:
+        """Choose the agent's own model in a thread: its key may be in a keyring that waits for a person, and
+        its modules are large. Raises UsageError."""
+        if self._like is not None:
+            await self._like.open()
+        async with self._opening:
+            if self._own is None:
+                await beside_loop(self.backend)
 
     def _chosen(self, options: ModelOptions) -> Backend:
         from quoth.agent.terminal.progress import weights_progress

@@ -86,6 +86,7 @@ class Runs:
         with self.host.free(overrides) as host, host.record.used("run"):
             runs = self if host is self.host else Runs(host)
             await host.renew()
+            await host.models.open()
             reply, _ = await runs._first(task, runs._driver.begin_talk(), output=wanted, files=files)
         return reply
 
@@ -158,6 +159,7 @@ class Runs:
         files: Iterable[TaskFile] = (),
         output: OutputType | None = None,
     ) -> Reply:
+        await self.host.models.open()
         if self._conversation is None:
             self._conversation = (
                 await self._driver.brought_back(self._talk) if self._talk else self._driver.begin_talk()
@@ -267,10 +269,10 @@ class Runs:
         self.host.use_own_tools(table)
         self._go_on_anew()
 
-    def use_model(self, spec: str) -> None:
+    async def use_model(self, spec: str) -> None:
         """Use another model from now on. Raises UsageError for an unknown spec, and then keeps the old
         one."""
-        self.host.use_model(spec)
+        await self.host.use_model(spec)
         self._go_on_anew()
 
     def use_dialect(self, dialect: str | None) -> None:
@@ -395,6 +397,8 @@ class Runs:
                 return await runs._again(name)
         here = bool(self._talk == name and self._conversation is not None)
         messages = self._driver.opened_at(name)
+        with contextlib.suppress(UsageError):  # raised again if the run asks the model
+            await self.host.models.open()
         # A chat that has continued since is not changed: its next message reports the results of the calls.
         over = bool(self.host.chat) and self.host.record.last_talk() != name
         reply, messages = await self._driver.go(name, past, messages, stops=over, place=place)

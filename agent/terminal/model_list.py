@@ -6,12 +6,17 @@ import asyncio
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from quoth.neuro.backends.providers import PROVIDERS, Defaults, Provider, added, find_provider, key_of
+from quoth.neuro.backends.providers import PROVIDERS, ApiKey, Defaults, Provider, added, find_provider, key_of
 from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.storage.secrets import beside_loop
 from quoth.tools.visible import visible
 
+if TYPE_CHECKING:
+    from quoth.neuro.backends.base import Backend
+
+Opened: TypeAlias = "tuple[ApiKey, Backend] | QuothError"
 SHOWN = 6  # models shown of a server
 
 State = Literal["ready", "missing", "down"]
@@ -35,9 +40,11 @@ class ProviderStatus:
 
 @dataclass(frozen=True)
 class ModelList:
-    """``default`` is a sentence about the default model; ``troubles`` are further problems."""
+    """``spec`` is the default model, empty if there is none, ``default`` a sentence about it; ``troubles``
+    are further problems."""
 
     rows: Sequence[ProviderStatus]
+    spec: str
     default: str
     troubles: Sequence[str] = ()
 
@@ -55,27 +62,32 @@ async def list_models(config: Defaults, *, check: bool = False) -> ModelList:
         *config.providers.values(),
         *(one for one in others if isinstance(one, Provider)),
     ]
-    found = await asyncio.gather(*(_look(row, config, check) for row in rows))
-    spec, default = _default(config)
+    servers = [row for row in rows if row.backend is not None]
+    # One after another: a keyring that is locked asks the person once.
+    opened, (spec, default) = await beside_loop(
+        lambda: ([_opened(row, config) for row in servers], _default(config))
+    )
+    backends = {row.name: one for row, one in zip(servers, opened, strict=True)}
+    found = await asyncio.gather(*(_look(row, config, check, backends.get(row.name)) for row in rows))
     for row in found:
         row.default = bool(spec) and spec.partition(":")[0] == row.name
     return ModelList(
-        found, default, [*map(str, (one for one in others if isinstance(one, UsageError))), *_resting()]
+        found, spec, default, [*map(str, (one for one in others if isinstance(one, UsageError))), *_resting()]
     )
 
 
-async def specs_of(config: Defaults) -> list[str]:
-    """The specs of models to choose from: those of servers of this machine, the embedded ones, and the usual
-    one of each provider with a key."""
-    found = []
-    for row in (await list_models(config)).rows:
+async def specs_of(config: Defaults) -> tuple[str, list[str]]:
+    """The spec of the default model, empty if there is none; and the specs of models to choose from: those of
+    servers of this machine, the embedded ones, and the usual one of each provider with a key."""
+    found, listed = [], await list_models(config)
+    for row in listed.rows:
         provider = find_provider(row.name, config.providers)
         if row.state != "ready" or provider is None:
             continue
         usual = [provider.example] if row.key_from and not row.answers else []
         found += [f"{row.name}:{name}" for name in row.models] or usual
         found += [row.name] if row.name.startswith("local") else []
-    return found
+    return listed.spec, found
 
 
 def _default(config: Defaults) -> tuple[str, str]:
@@ -102,10 +114,20 @@ def _resting() -> list[str]:
     ]
 
 
-async def _look(provider: Provider, config: Defaults, check: bool) -> ProviderStatus:
+def _opened(provider: Provider, config: Defaults) -> Opened:
+    """The back end of a server with its key, or why there is none."""
+    from quoth.neuro.backends.select import choose_backend
+
+    try:
+        return key_of(provider), choose_backend(provider.example or provider.name, config=config)
+    except QuothError as error:
+        return error
+
+
+async def _look(provider: Provider, config: Defaults, check: bool, opened: Opened | None) -> ProviderStatus:
     found = ProviderStatus(provider.name, "ready", provider.help, provider.spec, key=provider.key)
-    if provider.backend is not None:
-        await _look_at_server(found, provider, config, check)
+    if opened is not None:
+        await _look_at_server(found, provider, config, check, opened)
     elif provider.name.startswith("local"):
         from quoth.neuro.backends.weights import how_to_get, is_installed
 
@@ -114,23 +136,19 @@ async def _look(provider: Provider, config: Defaults, check: bool) -> ProviderSt
     return found
 
 
-async def _look_at_server(found: ProviderStatus, provider: Provider, config: Defaults, check: bool) -> None:
+async def _look_at_server(
+    found: ProviderStatus, provider: Provider, config: Defaults, check: bool, opened: Opened
+) -> None:
     from quoth.neuro.backends.base import ModelError, NoKeyError
     from quoth.neuro.backends.http import HttpBackend, models_of
-    from quoth.neuro.backends.select import choose_backend
     from quoth.tools.call.redaction import redact_url
 
     found.url = redact_url(provider.url) if provider.url else None
-    try:
-        key = key_of(provider)
-        backend = choose_backend(provider.example or provider.name, config=config)
-    except NoKeyError:
-        found.state = "missing"
-        found.detail = f"set {provider.key}, or type: quoth models login {provider.name}"
+    if isinstance(opened, QuothError):
+        login = f"set {provider.key}, or type: quoth models login {provider.name}"
+        found.state, found.detail = "missing", login if isinstance(opened, NoKeyError) else str(opened)
         return
-    except QuothError as error:
-        found.state, found.detail = "missing", str(error)
-        return
+    key, backend = opened
     found.key_from = key.source
     if provider.name in config.providers:
         found.detail = f"{found.url}, {provider.help}"

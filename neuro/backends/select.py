@@ -163,13 +163,18 @@ def _meant(spec: str, known: Sequence[str]) -> str:
     return f" Did you mean {near}{colon}{model}?" if near else ""
 
 
+def named_model(environ: Mapping[str, str] = os.environ, config: Defaults = NO_DEFAULTS) -> str:
+    """The spec of the default model that the user has named, empty if there is none."""
+    return environ.get("QUOTH_MODEL") or config.model or ""
+
+
 def default_model(
     settings: ServerSettings = NO_SETTINGS,
     environ: Mapping[str, str] = os.environ,
     config: Defaults = NO_DEFAULTS,
 ) -> str:
-    """The spec of the default model. Raises UsageError if there is none."""
-    if named := environ.get("QUOTH_MODEL") or config.model:
+    """The spec of the default model. It may read stored keys. Raises UsageError if there is none."""
+    if named := named_model(environ, config):
         return named
     if settings.base_url:
         raise UsageError("--base-url needs the name of a model there: --model openai:NAME")

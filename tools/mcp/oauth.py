@@ -9,14 +9,12 @@ receives its tokens. A run never begins a login: it raises LoginNeeded, and a pe
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import json
-import threading
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
@@ -38,48 +36,18 @@ from quoth.tools.installing import own_command
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.failures import LoginNeeded
 from quoth.tools.storage.paths import state_dir
-from quoth.tools.storage.secrets import forget_secret, in_file, in_keyring, store_secret
+from quoth.tools.storage.secrets import beside_loop, forget_secret, in_file, in_keyring, store_secret
 from quoth.tools.visible import visible
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 CALLBACK = "/callback"
 LONGEST_CHALLENGE = 2_000  # characters of a server's refusal
-KEYRING_SECONDS = 30.0  # for a person who unlocks it
-T = TypeVar("T")
 Ask = Callable[[str], Awaitable[None]]  # shows the person an address to open
 
 
 def logins_path() -> Path:
     """The file with the logins, for systems without a keyring."""
     return state_dir() / "mcp" / "logins"
-
-
-async def beside_loop(work: Callable[[], T]) -> T:
-    """The result of reading or storing secrets, in a thread: a keyring may wait for a person. After
-    KEYRING_SECONDS the thread is left to itself. Raises UsageError."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[T] = loop.create_future()
-
-    def settle(act: Callable[[Any], None], value: Any) -> None:
-        if not done.done():
-            act(value)
-
-    def run() -> None:
-        try:
-            told: tuple[Callable[[Any], None], Any] = done.set_result, work()
-        except Exception as error:
-            told = done.set_exception, error
-        with contextlib.suppress(RuntimeError):  # the loop has ended
-            loop.call_soon_threadsafe(settle, *told)
-
-    threading.Thread(target=run, name="quoth-secrets", daemon=True).start()
-    try:
-        async with asyncio.timeout(KEYRING_SECONDS):
-            return await done
-    except TimeoutError:
-        raise UsageError(
-            f"The keyring did not answer within {KEYRING_SECONDS:g} s; unlock it, and try again."
-        ) from None
 
 
 class Login:

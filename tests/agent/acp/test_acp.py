@@ -493,6 +493,23 @@ def test_what_is_no_message_gets_a_sentence(shop: Path, line: str, code: int, sa
     assert said in done.err
 
 
+def test_updates_of_a_session_come_after_the_answer_that_names_it(shop: Path) -> None:
+    new = {"cwd": str(shop), "mcpServers": []}
+    with started("acp", cwd=shop, env={"OPENAI_API_KEY": "", "GROQ_API_KEY": "k"}) as running:
+        for number, method, params in ((0, "initialize", {"protocolVersion": 1}), (1, "session/new", new)):
+            message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+            print(json.dumps(message), file=running.stdin, flush=True)
+        lines = [json.loads(running.stdout.readline()) for _ in range(4)]
+    (_, answer, commands, options) = lines
+    assert [line.get("id") for line in lines] == [0, 1, None, None]
+    assert commands["params"]["update"]["sessionUpdate"] == "available_commands_update"
+    known = [
+        [one["id"] for one in said["configOptions"]]
+        for said in (answer["result"], options["params"]["update"])
+    ]
+    assert known == [["mode", "dialect"], ["mode", "model", "dialect"]]
+
+
 def test_without_an_editor_it_ends_with_a_sentence(shop: Path) -> None:
     for given in (Path(os.devnull), shop / "a.txt"):
         said = quoth("acp", cwd=shop, stdin=given)

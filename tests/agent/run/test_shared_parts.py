@@ -118,7 +118,7 @@ async def used_in_every_way(agent: AsyncAgent) -> None:
     await agent.say("What is the code?")
     agent.host.use_plan_mode(not agent.host.plan)
     agent.runs.use_tools(agent.table.where(lambda tool: tool.name != "echo"))
-    agent.runs.use_model(f"scripted:{agent.workspace.root / 'r.txt'}")
+    await agent.runs.use_model(f"scripted:{agent.workspace.root / 'r.txt'}")
     await agent.run("Say it.", temperature=0.5)
     await agent.call('(read-file :path "a.txt")')
     agent.knowledge = "It is 4711."
@@ -203,15 +203,15 @@ def plant_attribute(name: str) -> Callable[[pytest.MonkeyPatch], None]:
 def plant_replaced_part(monkeypatch: pytest.MonkeyPatch) -> None:
     real = SessionHost.use_model
 
-    def use_model(self: SessionHost, spec: str) -> None:
-        real(self, spec)
+    async def use_model(self: SessionHost, spec: str) -> None:
+        await real(self, spec)
         object.__setattr__(self.parts, "models", self.models)
 
     monkeypatch.setattr(SessionHost, "use_model", use_model)
 
 
 def plant_models_changed_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    def use_model(self: SessionHost, spec: str) -> None:
+    async def use_model(self: SessionHost, spec: str) -> None:
         self.models.options = self.models.with_model(spec).options
 
     monkeypatch.setattr(SessionHost, "use_model", use_model)
@@ -262,7 +262,7 @@ async def test_the_model_that_a_chat_takes_is_recorded_in_its_session_alone(tmp_
     (tmp_path / "r.txt").write_text("Other.")
     async with await used(tmp_path) as host:
         one, other = host.for_chat("1"), host.for_chat("2")
-        one.runs.use_model(f"scripted:{tmp_path / 'r.txt'}")
+        await one.runs.use_model(f"scripted:{tmp_path / 'r.txt'}")
         assert (await one.say("a")).text == "Other."
         await other.say("b")
         known = [Session(host.transcript, chat.session, host.user, Path()) for chat in (one, other)]

@@ -233,14 +233,18 @@ async def test_a_keyring_that_waits_for_its_person_stops_neither_the_loop_nor_th
             return None
 
     monkeypatch.setattr(secrets, "_keyring", Ring)
-    monkeypatch.setattr(oauth, "KEYRING_SECONDS", 0.01)
+    monkeypatch.setattr(secrets, "KEYRING_SECONDS", 0.01)
     async with login_server() as server:
         try:
             with pytest.raises(UsageError, match=r"The keyring did not answer within 0\.01 s"):
                 await oauth.Login(server.mcp).read()
+            with pytest.raises(UsageError):  # at once: the first question is still open
+                await oauth.Login(server.mcp).read()
         finally:
             unlocked.set()
-        monkeypatch.setattr(oauth, "KEYRING_SECONDS", 60)
+            while secrets._Silence.question is not None and not secrets._Silence.question.done():
+                await asyncio.sleep(0.001)
+        monkeypatch.setattr(secrets, "KEYRING_SECONDS", 60)
         login = oauth.Login(server.mcp)
         await login.read()
         assert login.record == {}
