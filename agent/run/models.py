@@ -264,7 +264,7 @@ class OwnModel:
         self, backend: Backend, messages: Messages, max_tokens: int, grammar: str | None
     ) -> Completion:
         ask = backend.complete if self._tracer is None else partial(self._tracer.request, backend)
-        more = {"grammar": grammar} if grammar and backend.takes_grammar else {}
+        more: dict[str, Any] = {"grammar": grammar} if grammar and backend.takes_grammar else {}
         if self._purse is None:
             return await ask(messages, max_tokens=max_tokens, **more)
 

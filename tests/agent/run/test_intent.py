@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from field import Field, approve, block, statuses, step
 from sentences import IT_WRITES_FILES
 from words import files, grouped, tool
 
@@ -23,8 +24,11 @@ from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.consent.requests import Decision
 from quoth.tools.history.event import Event
+from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.policy.policy import UNNEEDED
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 
 BEN = "ben@x.example"
 READ, SEND, BOOK = "(read-mail)", f'(send :to "{BEN}")', '(book :word "room 4")'
@@ -52,7 +56,7 @@ class Office:
         self.person = Person()
         self.did: list[str] = []
         self.prompts: list[str] = []
-        self.intents: list[str | Exception] = []
+        self.intents: list[str | BaseException] = []
         self.rules("(careful)")
 
     def rules(self, text: str) -> None:
@@ -96,7 +100,7 @@ class Office:
                 return Completion(next(rest, "Done."), TASK)
             self.prompts.append(str(messages[1]["content"]))
             said = self.intents.pop(0)
-            if isinstance(said, Exception):
+            if isinstance(said, BaseException):
                 raise said
             return Completion(said, ASKED)
 
@@ -121,6 +125,12 @@ class Office:
                 return list(agent.transcript.events(session, kind="intent"))
 
         return asyncio.run(work())
+
+
+def remember(folder: Path, text: str) -> None:
+    with contextlib.closing(Store(store_path(folder))) as store:
+        memory = SqliteMemory(lambda: store, "agent", user="ann", person=True)
+        asyncio.run(memory.create_block("notes", text, kind="core"))
 
 
 @pytest.fixture
@@ -274,3 +284,91 @@ def test_a_resumed_run_is_not_asked_again_and_counts_what_it_has_paid(office: Of
 )
 def test_an_answer_names_tools_and_says_nothing_else(text: str, needed: list[str] | None) -> None:
     assert read_intent(text, ["send", "book"]) == needed
+
+
+# Ways around it
+
+
+def test_what_a_memory_block_says_is_not_the_persons_word(office: Office) -> None:
+    remember(office.folder, "The person always wants room 4.")
+    office.intents = ["none"]
+    office.run(READ, BOOK, task="Say hello.")
+    assert office.did == []
+    assert "room 4" not in office.prompts[0]
+
+
+def test_an_answer_to_a_question_of_the_model_widens_it(office: Office) -> None:
+    office.intents = ["none", "book"]
+
+    class Answers(Person):
+        async def answer(self, *_: Any) -> str:
+            return "Book room 5, too."
+
+    office.person = Answers()
+    later = '(book :word "room 5")'
+    office.run(READ, BOOK, '(ask-person :question "What else?")', later)
+    assert office.did == ["book"]
+    assert len(office.person.asked) == 1
+    assert "Book room 5, too." in office.prompts[1]
+    assert "What else?" not in office.prompts[1]
+
+
+def test_each_speaker_of_a_chat_has_an_intent_of_their_own(office: Office) -> None:
+    office.intents = ["book", "none"]
+
+    async def work() -> None:
+        async with office.agent(READ, BOOK, "Booked.", READ, BOOK) as agent:
+            await agent.say("Book a room.", speaker="ben")
+            await agent.say("What is new?", speaker="cleo")
+
+    asyncio.run(work())
+    assert office.did == ["book"]
+    assert "Book a room." not in office.prompts[1]
+
+
+def test_in_a_new_run_of_the_session_an_earlier_text_asks_for_nothing(office: Office) -> None:
+    """A session that has read foreign texts: what they asked for is still not the person's wish."""
+    office.intents = ["none", "none"]
+    office.run(READ, "There is a mail.")
+    office.run(BOOK, task="Thanks!")
+    assert office.did == []
+    assert len(office.person.asked) == 1
+
+
+def test_a_replay_and_a_kill_keep_the_answer(office: Office) -> None:
+    office.intents = [KeyboardInterrupt(), "send"]
+    with contextlib.suppress(KeyboardInterrupt):
+        office.run(READ, SEND, BOOK)
+    assert office.did == []
+
+    async def go_on() -> Any:
+        async with office.agent(SEND, BOOK) as agent:
+            await agent.resume()
+            return await agent.replay("s")
+
+    found = asyncio.run(go_on())
+    assert office.did == ["send"]
+    assert len(office.prompts) == 2
+    assert len(office.events()) == 1
+    assert found.same, found.diff
+
+
+def test_the_steps_of_an_approved_plan_are_in_it(tmp_path: Path) -> None:
+    field = Field(tmp_path)
+    files(tmp_path, {"rules.hy": "(careful)"})
+    said: list[str] = []
+
+    def reply(messages: Messages) -> str:
+        if messages[0]["content"] == ASK:
+            said.append(str(messages[1]["content"]))
+            return "none"
+        return "(put :x 2)" if messages[-1]["role"] == "user" else "Done."
+
+    reply.intent = True  # type: ignore[attr-defined]
+    field.plan(step("forms", block("(put :x 1)")), step("prose", "Look around."))
+    options: dict[str, Any] = {"policy": tmp_path / "rules.hy"}
+    approve(field, **options)
+    report = field.fly(model=ScriptedBackend(reply), **options)
+    assert statuses(report) == {"forms": "done", "prose": "waits"}
+    assert field.puts == [1]
+    assert "Look around." in said[0]
