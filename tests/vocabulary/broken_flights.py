@@ -1,19 +1,20 @@
 """A workspace in which flights are flown by processes that are killed: for tests of what comes after.
 
-Each life is forked from a server that has loaded everything and begun nothing, so that it begins at once.
+Each life is this file as a script, forked off the process that waits for commands. So it imports nothing that
+is not ready there.
 """
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from words import files, lines, tool
+from commands import quoth
 
 from quoth import Agent
 from quoth.agent.flight.plan_file import PlanFile
@@ -23,65 +24,42 @@ from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.call.call import ALLOW, Call, Verdict
 from quoth.tools.call.context import ToolContext
 from quoth.tools.history.transcript import Transcript
-from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.registry.define import define_tool, registering_in
+from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.storage.paths import store_path
 
-PROCESSES = multiprocessing.get_context("forkserver")
-# What a life would import. The server of Python 3.11 does not know our path, and skips what it does not find.
-PROCESSES.set_forkserver_preload(
-    [
-        "hypothesis",
-        "pydantic.json_schema",
-        "pydantic.plugin._loader",
-        "pydantic.type_adapter",
-        "pydantic.types",
-        "pydantic_monty",
-        "pytest",
-        "zoneinfo",
-        "quoth",
-        "quoth.agent.client",
-        "quoth.agent.flight.engine",
-        "quoth.agent.loop",
-        "quoth.agent.plan.check",
-        "quoth.neuro.embed.select",
-        "quoth.tools.builtin",
-        "quoth.tools.builtin.eval_body",
-        "quoth.tools.memory.sqlite",
-        "quoth.tools.registry.code_version",
-    ]
-)
-PLAN = lines(
-    "#+TITLE: Killed",
-    "* PLAN Demand",
-    ":PROPERTIES:",
-    ':EXPECT: (= (look) "seen")',
-    ":END:",
-    "** PLAN two calls",
-    "#+NAME: sum",
-    "#+begin_src hy",
-    "[(put 1) (put 2)]",
-    "#+end_src",
-    "#+begin_src hy :var s=sum",
-    "(len s)",
-    "#+end_src",
-    "** PLAN shaky",
-    ":PROPERTIES:",
-    ":RETRY: 1",
-    ":ON-FAIL: continue",
-    ":MAY-FAIL: t",
-    ":END:",
-    "#+begin_src hy",
-    "(+ (len (look)) (/ 1 0))",
-    "#+end_src",
-    "* PLAN Build",
-    "** PLAN prose",
-    ":PROPERTIES:",
-    ":EXPECT: (= 1 1)",
-    ":ON-FAIL: continue",
-    ":END:",
-    "Do it.",
-)
+PLAN = """\
+#+TITLE: Killed
+* PLAN Demand
+:PROPERTIES:
+:EXPECT: (= (look) "seen")
+:END:
+** PLAN two calls
+#+NAME: sum
+#+begin_src hy
+[(put 1) (put 2)]
+#+end_src
+#+begin_src hy :var s=sum
+(len s)
+#+end_src
+** PLAN shaky
+:PROPERTIES:
+:RETRY: 1
+:ON-FAIL: continue
+:MAY-FAIL: t
+:END:
+#+begin_src hy
+(+ (len (look)) (/ 1 0))
+#+end_src
+* PLAN Build
+** PLAN prose
+:PROPERTIES:
+:EXPECT: (= 1 1)
+:ON-FAIL: continue
+:END:
+Do it.
+"""
 REPLIES = ["(put 3)", "(look)", "It is done."]
 
 
@@ -100,12 +78,10 @@ class Allows:
 class World:
     """A workspace in which processes come and go."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kill: int = 0) -> None:
         self.folder = folder
-        self.environ = dict(os.environ)  # that of the process that lives is older
-        files(folder, {"plan.org": PLAN})
         self.ticks = 0
-        self.kill = 0  # die at this tick
+        self.kill = kill  # die at this tick
 
     def tick(self) -> None:
         self.ticks += 1
@@ -119,40 +95,24 @@ class World:
         ctx.effect(f"put:{x}")
         return f"put {x}"
 
-    def fly(self) -> str:
+    def live(self) -> str:
         """A flight in this process."""
-        number = {"x": {"type": int}}
-        tools = [
-            tool("put", self.put, params=number, effects=["writes"]),
-            tool("look", lambda: "seen", effects=["reads"]),
-        ]
+        self._watch(Transcript, "add")
+        self._watch(PlanFile, "_replace", after=True)
+        with registering_in(ToolTable()):
+            number = {"x": {"type": int}}
+            put = define_tool("put", "Put.", parameters=number, body=self.put, effects=["writes"])
+            look = define_tool("look", "Look.", parameters={}, body=lambda: "seen", effects=["reads"])
         model = ScriptedBackend(by_the_place)
-        given: dict[str, Any] = {"tools": tools, "model": model, "user": "ann", "consent": Allows()}
+        given: dict[str, Any] = {"tools": [put, look], "model": model, "user": "ann", "consent": Allows()}
         with Agent(workspace=self.folder, **given) as agent:
             return agent.fly(self.folder / "plan.org").status
 
     def life(self, kill: int = 0) -> tuple[bool, str]:
         """A flight in a process of its own that dies at that tick; whether it did, and what it said."""
-        self.kill = kill
-        ours, theirs = PROCESSES.Pipe(duplex=False)
-        process = PROCESSES.Process(target=self._live, args=(theirs,))
-        process.start()
-        theirs.close()
-        try:
-            said = ours.recv()
-        except EOFError:
-            said = ""
-        process.join()
-        return process.exitcode == -signal.SIGKILL, said
-
-    def _live(self, out: Any) -> None:
-        os.environ.update(self.environ)
-        self._watch(Transcript, "add")
-        self._watch(PlanFile, "_replace", after=True)
-        try:
-            out.send(self.fly())
-        except Exception as error:
-            out.send(repr(error))
+        ended = quoth(__file__, str(self.folder), str(kill), cwd=self.folder)
+        assert not ended.err
+        return ended.code == -signal.SIGKILL, ended.out
 
     def _watch(self, kind: Any, name: str, *, after: bool = False) -> None:
         work: Callable[..., Any] = getattr(kind, name)
@@ -179,3 +139,7 @@ class World:
             transcript.verify(name)
             assert not Session(transcript, name, "ann", self.folder).unfinished()
         store.close()
+
+
+if __name__ == "__main__":
+    print(World(Path(sys.argv[1]), int(sys.argv[2])).live(), end="")

@@ -6,15 +6,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from broken_flights import World
+from broken_flights import PLAN, World
+from words import files
 
 STRIDE = 3  # every third place; with 1 it takes minutes
 
 
 def world(tmp_path: Path, name: str) -> World:
-    folder = tmp_path / name
-    folder.mkdir()
-    return World(folder)
+    return World(files(tmp_path / name, {"plan.org": PLAN}))
 
 
 def test_a_flight_that_is_killed_anywhere_ends_with_the_same_file_as_an_unbroken_one(tmp_path: Path) -> None:
