@@ -7,8 +7,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,29 +58,20 @@ Crashes = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def crashes() -> Iterator[Crashes]:
+def crashes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crashes]:
     """Asks the harness, which has imported everything once, what it finds."""
-    with subprocess.Popen(
-        [sys.executable, str(Path(crash.__file__)), "--serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as harness:
-        assert harness.stdin
-        assert harness.stdout
-        asked, answers = harness.stdin, harness.stdout
+    with started(crash.__file__, "--serve", cwd=tmp_path_factory.mktemp("crashes")) as harness:
 
         def ask(*words: str) -> dict[str, Any]:
             if "--every" in words:
                 at = words.index("--every") + 1
                 words = (*words[:at], str(max(1, int(words[at]) * 30 // many(1))), *words[at + 1 :])
-            print(*words, "", sep="\t", file=asked, flush=True)
-            found: dict[str, Any] | None = json.loads(answers.readline())
-            assert found, "the harness failed; what it said of that is above"
+            print(*words, "", sep="\t", file=harness.stdin, flush=True)
+            found: dict[str, Any] | None = json.loads(harness.stdout.readline() or "null")
+            assert found, harness.stderr.readlines()
             return found
 
         yield ask
-        asked.close()
 
 
 def wrong(found: dict[str, Any]) -> list[str]:
@@ -92,12 +81,12 @@ def wrong(found: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     ("how", "every", "points"),
     [
-        ("kill", 67, 280),
-        ("talk", 61, 150),
-        ("power", 233, 500),
-        ("full", 197, 450),
-        ("int", 131, 280),
-        ("int2", 149, 280),
+        ("kill", 139, 280),
+        ("talk", 89, 150),
+        ("power", 397, 500),
+        ("full", 307, 450),
+        ("int", 199, 280),
+        ("int2", 211, 280),
     ],
 )
 def test_a_session_that_is_ended_at_any_point_comes_out_as_if_nothing_had_happened(
@@ -138,11 +127,11 @@ TWO = ("--sessions", "2", "--processes", "2")
 @pytest.mark.parametrize(
     ("how", "points"),
     [
-        (("--how", "kill", *MANY, "--every", "181"), 500),
-        (("--how", "full", *MANY, "--every", "307"), 800),
-        (("--how", "power", *MANY, "--every", "307"), 800),
-        (("--how", "power", *MANY, "--label", "before a sync of wal", "--every", "13"), 800),
-        (("--how", "kill", *TWO, "--every", "149"), 300),
+        (("--how", "kill", *MANY, "--every", "307"), 500),
+        (("--how", "full", *MANY, "--every", "503"), 800),
+        (("--how", "power", *MANY, "--every", "503"), 800),
+        (("--how", "power", *MANY, "--label", "before a sync of wal", "--every", "19"), 800),
+        (("--how", "kill", *TWO, "--every", "211"), 300),
     ],
     ids=[
         "killed",
