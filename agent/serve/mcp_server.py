@@ -80,7 +80,7 @@ class McpServer:
         )
         seal(self.server, lambda ctx: client_of(ctx).name, secret, place)
         self._watching: asyncio.Task[None] | None = None
-        self._seen: dict[AsyncAgent, Mapping[str, Hashable]] = {}  # the marks of what was announced
+        self._seen: dict[AsyncAgent, Mapping[str, Hashable]] = {}  # its lists when last looked at
 
     async def aclose(self) -> None:
         """Stop the calls in progress and close the agents. What waits stays in the store."""

@@ -108,7 +108,7 @@ class _View:
         if self._visitor(request) is None:
             return Response(status_code=401, headers=HEADERS)
 
-        first = await asyncio.to_thread(self._desk.version)  # what comes after is told
+        first = await asyncio.to_thread(self._desk.version)  # later records are announced
 
         async def lines() -> AsyncIterator[str]:
             seen, looks = first, 0

@@ -30,7 +30,7 @@ from quoth.tools.text import number_of, short
 LIST = "/view/sessions"
 ROWS = 25
 HITS = 30
-INDEX_SECONDS = 2.0  # in which a search may index what is new
+INDEX_SECONDS = 1.0  # in which a search may index what is new
 TASK_CHARS = 120
 COLORS = {"done": "ok", "calls": "ok", "running": "wait", "pending": "wait"}
 
@@ -160,15 +160,14 @@ def _found(visit: Visit, query: str) -> Html:
     store = visit.desk.store()
     if store is None:
         return el("p", "Nothing was recorded in this workspace yet.")
-    sql = "SELECT DISTINCT session FROM events WHERE session >= ?1 AND session < ?1 || char(1114111) LIMIT ?2"
-    named = [name for (name,) in store.execute(sql, (query, HITS)) if is_own(visit, store, name)]
+    begun = Outline(lambda: store).of_users(visit.users, every=True, begins=query)
+    named = [name for _, name in islice(begun, HITS) if is_own(visit, store, name)]
     trouble, whole = None, True
     try:
         whole = catch_up(store, INDEX_SECONDS)
-        hits = [hit for user in sorted(visit.users) for hit in said_by(store, user, query, HITS)]
+        hits = said_by(store, visit.users, query, HITS)
     except ToolError as error:
         hits, trouble = [], el("p", str(error), role="alert")
-    hits.sort(key=lambda hit: -hit.score)
     known: dict[str, bool] = {}
     shown = []
     for hit in hits:

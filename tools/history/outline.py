@@ -1,7 +1,7 @@
 """Facts from the columns of events, without their forms: the sessions, and unfinished runs and calls.
 
-It uses only the table of events and its indexes, so that ten thousand sessions need one query, and a run of
-5,000 steps a few index lookups.
+It uses only the table of events, its indexes and the table of their ends, so that ten thousand sessions need
+one query, and a run of 5,000 steps a few index lookups.
 """
 
 # ruff: noqa: S608  all parts of the statements are from this file
@@ -43,13 +43,7 @@ _HAS_RUN: Final = f"EXISTS (SELECT 1 FROM {_BEGUN} WHERE b.session = e.session A
 _HAS_FLIGHT: Final = (
     "EXISTS (SELECT 1 FROM events INDEXED BY events_flight WHERE session = e.session AND kind = 'flight')"
 )
-# The names of all sessions: one lookup in the table for each, independent of its number of events.
-_SESSIONS: Final = (
-    "WITH RECURSIVE names(session) AS (SELECT min(session) FROM events UNION ALL SELECT"
-    " (SELECT min(session) FROM events WHERE session > names.session) FROM names WHERE session IS NOT NULL),"
-    " e AS (SELECT session, (SELECT at FROM events WHERE session = names.session ORDER BY seq DESC LIMIT 1)"
-    " AS last FROM names WHERE session IS NOT NULL)"
-)
+_SESSIONS: Final = "WITH e AS (SELECT session, at AS last FROM session_ends)"
 _LATEST: Final = "last DESC, session DESC"
 # Conditions on the session of ``e`` and a user. Only a write has its user in a column.
 _HAVING: Final = {
@@ -87,6 +81,13 @@ class Begun(NamedTuple):
     status: str
 
 
+def opened_by(users: Collection[str]) -> tuple[str, list[str]]:
+    """The condition that only these users have opened the session of ``e``, and its values."""
+    named = [f":user {print_value(user)}" for user in users]
+    theirs = " OR ".join(["instr(coalesce(o.shown, o.form), ?)"] * len(named))
+    return f"EXISTS ({_OPENING}) AND NOT EXISTS ({_OPENING} AND NOT ({theirs}))", named
+
+
 class Outline:
     """The outline of all transcripts in a store."""
 
@@ -110,23 +111,23 @@ class Outline:
         found = self._store().execute(sql, (-1 if last is None else last,))
         return [SessionRow(*row[:4]) for row in reversed(found)], found[0][4] if found else 0
 
-    def of_users(self, users: Collection[str], *, every: bool, below: Place = END) -> Iterator[Place]:
-        """The sessions that only these users have opened, the latest first; after the one ``below``. They are
-        looked at as they are taken."""
-        named = [f":user {print_value(user)}" for user in users]
-        theirs = " OR ".join(["instr(coalesce(o.shown, o.form), ?)"] * len(named))
-        own = f"EXISTS ({_OPENING}) AND NOT EXISTS ({_OPENING} AND NOT ({theirs}))"
+    def of_users(
+        self, users: Collection[str], *, every: bool, below: Place = END, begins: str = ""
+    ) -> Iterator[Place]:
+        """The sessions that only these users have opened, the latest first; after the one ``below``, and with
+        ids that begin so. They are looked at as they are taken."""
+        own, named = opened_by(users)
         which = "" if every else f" AND ({_HAS_RUN} OR {_HAS_FLIGHT} OR {_CALL_WAITS})"
         sql = (
             "WITH e(session) AS MATERIALIZED (SELECT value FROM json_each(?))"
             f" SELECT session FROM e WHERE {own}{which}"
         )
-        names = self._store().execute(
-            f"{_SESSIONS} SELECT last, session FROM e WHERE (last, session) < (?, ?) ORDER BY {_LATEST}",
-            below,
+        page = (
+            f"{_SESSIONS} SELECT last, session FROM e WHERE (last, session) < (?1, ?2)"
+            f" AND substr(session, 1, length(?3)) = ?3 ORDER BY {_LATEST} LIMIT {_SOME}"
         )
-        for start in range(0, len(names), _SOME):
-            some = names[start : start + _SOME]
+        while some := self._store().execute(page, (*below, begins)):
+            below = some[-1]
             found = self._store().execute(sql, (json.dumps([name for _, name in some]), *named))
             kept = {name for (name,) in found}
             yield from ((last, name) for last, name in some if name in kept)

@@ -27,15 +27,8 @@ AROUND: Final = 2  # number of neighbours before and after a passage
 
 NEW_BLOCKS: Final = "SELECT 1 FROM unindexed_blocks LIMIT 1"
 NEW_EVENTS: Final = """
-    WITH RECURSIVE names (name) AS (
-        SELECT min(session) FROM events
-        UNION ALL
-        SELECT (SELECT min(session) FROM events WHERE session > name) FROM names WHERE name IS NOT NULL
-    )
-    SELECT name FROM names LEFT JOIN indexed_sessions ON session = name
-    WHERE name IS NOT NULL
-    AND (SELECT max(seq) FROM events WHERE events.session = name) > coalesce(indexed_sessions.seq, 0)
-"""
+    SELECT session FROM session_ends LEFT JOIN indexed_sessions USING (session)
+    WHERE session_ends.seq > coalesce(indexed_sessions.seq, 0)"""
 # The turns of people and models. A sub-agent's turns are left out: it talks to its caller.
 TURNS: Final = """
     SELECT session, seq, at, run, kind, coalesce(shown, form) FROM events

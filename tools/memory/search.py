@@ -8,7 +8,7 @@ and conversations are visible; the ACL is checked elsewhere."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +17,7 @@ from quoth.tools.call.context import running_context
 from quoth.tools.call.service_types import SearchHit, SearchOptions, SearchScope, check_scope
 from quoth.tools.call.services import Embedder
 from quoth.tools.errors import StoreError, ToolError
+from quoth.tools.history.outline import opened_by
 from quoth.tools.installing import install_extra
 from quoth.tools.memory import vectors
 from quoth.tools.memory.passages import catch_up, turns_at
@@ -236,12 +237,16 @@ async def search(
     return await asyncio.to_thread(found, nearest)
 
 
-def said_by(store: Store, user: str, query: str, limit: int) -> list[SearchHit]:
-    """The best hits by words in the indexed conversations of a user. Raises ToolError if
-    the query is invalid."""
-    options = SearchOptions(limit, "conversations")
-    visible = _visible(store, "", user, "all", options)
-    return _hits(store, words_of(query), None, visible, options, "")
+def said_by(store: Store, users: Collection[str], query: str, limit: int) -> list[SearchHit]:
+    """The best hits by words in the indexed conversations of these users, in sessions opened by these
+    users only. Raises ToolError if the query is invalid."""
+    own, values = opened_by(users)
+    sql = (
+        f"passages.session != 0 AND passages.user IN ({', '.join('?' * len(users))})"
+        f" AND (SELECT {own} FROM indexed_sessions AS e WHERE e.id = passages.session)"
+    )
+    visible = _Condition(sql, (*users, *values))
+    return _hits(store, words_of(query), None, visible, SearchOptions(limit, "conversations"), "")
 
 
 async def _nearest(

@@ -351,4 +351,27 @@ CREATE TABLE occurrences (
     PRIMARY KEY (plan, at)
 ) STRICT, WITHOUT ROWID;
 """,
+    # The last event of each session, kept by triggers.
+    """
+CREATE TABLE session_ends (
+    session TEXT PRIMARY KEY,
+    seq INTEGER NOT NULL,
+    at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX session_ends_at ON session_ends (at, session);
+INSERT INTO session_ends SELECT session, max(seq), at FROM events GROUP BY session;
+CREATE TRIGGER events_end AFTER INSERT ON events BEGIN
+    INSERT INTO session_ends VALUES (new.session, new.seq, new.at) ON CONFLICT (session)
+        DO UPDATE SET seq = excluded.seq, at = excluded.at WHERE excluded.seq >= session_ends.seq;
+END;
+CREATE TRIGGER events_end_moved AFTER UPDATE OF at ON events BEGIN
+    UPDATE session_ends SET at = new.at WHERE session = new.session AND seq = new.seq;
+END;
+CREATE TRIGGER events_end_removed AFTER DELETE ON events
+WHEN EXISTS (SELECT 1 FROM session_ends WHERE session = old.session AND seq = old.seq) BEGIN
+    DELETE FROM session_ends WHERE session = old.session;
+    INSERT INTO session_ends SELECT session, seq, at FROM events WHERE session = old.session
+        ORDER BY seq DESC LIMIT 1;
+END;
+""",
 )

@@ -86,6 +86,22 @@ def test_a_search_finds_what_was_said_and_leads_to_it(view: Viewed) -> None:
         assert browser.status == 200
 
 
+def test_the_hits_of_a_search_are_counted_after_those_of_others(
+    view: Viewed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(page_module, "HITS", 2)
+    worked(view, "s-own", "A heron, a heron.", task="Look.")
+    for n in range(3):
+        for user in ("me", "bob"):
+            with agent(view.folder, "A heron heron heron.", session=f"s-of-both{n}", user=user) as one:
+                one.run("Heron.")
+    browser = view.browser()
+    for query in ("heron", "s-"):
+        page = browser.see(f"{LIST}?q={query}")
+        assert f'href="{LIST}/s-own' in page
+        assert "s-of-both" not in page
+
+
 def test_a_timeline_shows_what_a_call_changed_and_offers_its_undo(view: Viewed) -> None:
     worked(view, "s1", READ, write("a.txt", "one\\n"), "Done.")
     browser, looker = view.browser(), view.browser("chat")
