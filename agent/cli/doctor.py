@@ -70,7 +70,11 @@ def doctor(options: DoctorOptions) -> int:
     width = max(len(one.name) for one in found)
     for one in found:
         room = columns_of(sys.stdout) - width - 6 if is_terminal(sys.stdout) else 10_000
-        detail = textwrap.wrap(one.detail, max(room, 20), break_long_words=False, break_on_hyphens=False)
+        detail = [
+            part
+            for line in one.detail.splitlines()
+            for part in textwrap.wrap(line, max(room, 20), break_long_words=False, break_on_hyphens=False)
+        ]
         print_line(f"{MARKS[one.state]}  {one.name:{width}}  {f'{chr(10):<{width + 7}}'.join(detail)}")
         if one.cure:
             print_line(f"    {'':{width}}  fix: {one.cure}")
@@ -124,6 +128,7 @@ def findings(options: Options, asks: bool) -> list[Finding]:
         "keys": _keys,
         "rights": _rights,
         "skills": _skills,
+        "agents": _agents,
         "terminal": _terminal,
         "Emacs": _emacs,
     }
@@ -400,6 +405,18 @@ def _skills(options: Options) -> Iterator[Finding]:
         )
     for fault in skills.faults:
         yield Finding("skills", "note", fault)
+
+
+def _agents(options: Options) -> Iterator[Finding]:
+    """Whether the user's own agents can be used."""
+    from quoth.agent.config.agents import agent_names, faults_of_agents
+
+    names = agent_names()
+    faults = [*faults_of_agents(_config(options))] if names else []
+    for fault in faults:
+        yield Finding("agents", "wrong", fault)
+    if names and not faults:
+        yield Finding("agents", "ok", ", ".join(names))
 
 
 def _terminal(options: Options) -> Iterator[Finding]:

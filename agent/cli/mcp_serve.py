@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from quoth.tools.registry.table import CognitiveTool
 
     ClientOf = Callable[[Context], McpClient]
+    Opening = Callable[[McpClient], AsyncAgent]
 
 
 EXPOSE = option(
@@ -96,14 +97,19 @@ def _on_stdio(options: RunOptions, make: Callable[[ClientOf], McpServer | McpPro
     return DONE
 
 
-def proxy_of(options: RunOptions, pins: ServerPins, client_of: ClientOf) -> McpProxy:
-    """The proxy of the server with these pins."""
+def proxy_of(
+    options: RunOptions,
+    pins: ServerPins,
+    client_of: ClientOf,
+    around: Callable[[Opening], Opening] = lambda opening: opening,
+) -> McpProxy:
+    """The proxy of the server with these pins. ``around`` changes how agents are opened."""
     from quoth.agent.serve.mcp_proxy import McpProxy
 
     def is_its(tool: CognitiveTool) -> bool:
         return tool.served is not None and tool.served.server == pins.server
 
-    opening = _opening(options, is_its, f"{pins.server} ")
+    opening = around(_opening(options, is_its, f"{pins.server} "))
     return McpProxy(opening, client_of, pins, secret=serving_key(), place=str(options.folder.resolve()))
 
 
@@ -143,16 +149,14 @@ def servers_of(options: Options) -> Servers:
     return configured(options.folder, options.mcp, load_config(options.folder)) or NO_SERVERS
 
 
-def opening_tools(options: RunOptions, expose: Sequence[str]) -> Callable[[McpClient], AsyncAgent]:
+def opening_tools(options: RunOptions, expose: Sequence[str]) -> Opening:
     """What opens the agent of a client, with the exposed tools alone, in a session of the client's own."""
     from quoth.agent.serve.mcp_server import exposing
 
     return _opening(options, exposing(expose))
 
 
-def _opening(
-    options: RunOptions, shown: Callable[[CognitiveTool], bool], before: str = ""
-) -> Callable[[McpClient], AsyncAgent]:
+def _opening(options: RunOptions, shown: Callable[[CognitiveTool], bool], before: str = "") -> Opening:
     """The same, for the tools that are shown. ``before`` is put before a client's name in its session."""
     from quoth.agent.session.index import session_of
 

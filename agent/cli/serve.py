@@ -10,14 +10,14 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from quoth.agent.cli.common import agent_of, begin_to_serve
 from quoth.agent.cli.mcp_serve import EXPOSE, opening_tools, proxy_of, serving_key, trusted_servers
 from quoth.agent.cli.options import DONE, INTERRUPTED, RunOptions, option
 from quoth.agent.settings import ROWS
 from quoth.agent.terminal.output import complain, results_only
-from quoth.tools.errors import UsageError
+from quoth.tools.errors import QuothError, UsageError
 from quoth.tools.installing import install_extra
 from quoth.tools.storage.paths import state_dir
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from quoth.agent.view.running import ViewServer
 
 PORT = 8420
+P = ParamSpec("P")
 
 
 class ServeOptions(RunOptions):
@@ -108,12 +109,14 @@ def serve_until_stopped(
 
     for fault in faults_of_agents(load_config(options.folder)):
         complain(f"An agent cannot be used: {fault}")
-    chats = openai_part(opening_chats)
+    chats = openai_part(telling_the_owner(opening_chats))
     opening = opening_tools(options, options.expose)
-    tools = McpServer(opening, client_of, secret=serving_key(), place=str(options.folder.resolve()))
+    tools = McpServer(
+        telling_the_owner(opening), client_of, secret=serving_key(), place=str(options.folder.resolve())
+    )
     desk, door = WorkspaceDesk(options), ViewDoor(state_dir(), secrets.token_hex(8), keys)
     view = view_part(door, desk, PLACES, stopping=lambda: server.should_exit)
-    proxies = [proxy_of(options, pins, client_of) for pins in trusted_servers(options)]
+    proxies = [proxy_of(options, pins, client_of, telling_the_owner) for pins in trusted_servers(options)]
     parts = [chats, mcp_part(tools), *(mcp_part(one, f"{PATH}/{one.name}") for one in proxies), view]
     app = build_app(parts, keys, hosts=options.allow_host, origins=options.allow_origin)
     server = EndingServer(app, parts)
@@ -131,6 +134,21 @@ def serve_until_stopped(
     begin_to_serve()
     asyncio.run(run())
     return DONE if server.finished else INTERRUPTED
+
+
+def telling_the_owner(opening: Callable[P, AsyncAgent]) -> Callable[P, AsyncAgent]:
+    """The same opening of an agent, for clients: the error may show lines of the owner's files, so it is
+    printed here, and the client gets a sentence."""
+
+    def opened(*args: P.args, **given: P.kwargs) -> AsyncAgent:
+        try:
+            return opening(*args, **given)
+        except QuothError as error:
+            complain(str(error))
+            said = "This agent cannot be opened. The output of quoth serve says why."
+            raise UsageError(said) from None
+
+    return opened
 
 
 def as_agent(options: ServeOptions, name: str) -> ServeOptions:

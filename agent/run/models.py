@@ -16,6 +16,7 @@ from quoth.agent.run.budget import BudgetError, Purse
 from quoth.agent.run.observation import refused
 from quoth.agent.run.options import ModelOptions
 from quoth.neuro.backends.base import (
+    NO_OPTIONS,
     Backend,
     Completion,
     MovedError,
@@ -233,21 +234,31 @@ class OwnModel:
     async def complete(
         self, prompt: str, *, system: str = "", max_tokens: int = 1024, grammar: str | None = None
     ) -> str:
-        """The model's answer. Raises ToolError if there is no model or it refuses, and ModelError if it
-        fails.
-
-        The deadline is the tool's: it cancels this method, which stops the generation."""
-        try:
-            backend = for_run(self._backend())
-        except UsageError as error:
-            raise ToolError(f"There is no model to ask. {error}") from None
+        """The model's answer to a prompt, as ``answer`` gives it."""
         messages = Messages()
         if system:
             messages.append("system", system)
         messages.append("user", prompt)
+        return await self.answer(messages, max_tokens, grammar=grammar)
+
+    async def answer(
+        self,
+        messages: Messages,
+        max_tokens: int,
+        options: RequestOptions = NO_OPTIONS,
+        grammar: str | None = None,
+    ) -> str:
+        """The model's answer to a conversation. Raises ToolError if there is no model or it refuses, and
+        ModelError if it fails.
+
+        The deadline is the caller's: it cancels this method, which stops the generation."""
+        try:
+            backend = for_run(self._backend())
+        except UsageError as error:
+            raise ToolError(f"There is no model to ask. {error}") from None
         while True:
             try:
-                completion = await self._asked(backend, messages, max_tokens, grammar)
+                completion = await self._asked(backend, messages, max_tokens, options, grammar)
                 break
             except MovedError:  # the next model of the cascade answers
                 continue
@@ -261,18 +272,23 @@ class OwnModel:
         return read_reply(completion.text).content
 
     async def _asked(
-        self, backend: Backend, messages: Messages, max_tokens: int, grammar: str | None
+        self,
+        backend: Backend,
+        messages: Messages,
+        max_tokens: int,
+        options: RequestOptions,
+        grammar: str | None,
     ) -> Completion:
         ask = backend.complete if self._tracer is None else partial(self._tracer.request, backend)
         more: dict[str, Any] = {"grammar": grammar} if grammar and backend.takes_grammar else {}
         if self._purse is None:
-            return await ask(messages, max_tokens=max_tokens, **more)
+            return await ask(messages, max_tokens=max_tokens, options=options, **more)
 
         def size() -> int:
             return sum(map(message_tokens, messages))
 
         async with self._purse.paying(backend, size, max_tokens) as payment:
-            options, most = self._purse.options(payment), payment.reply_tokens
+            options, most = self._purse.options(payment, options), payment.reply_tokens
             completion = await ask(messages, max_tokens=most, options=options, **more)
             self._purse.settle(payment, completion)
         return completion

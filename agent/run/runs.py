@@ -13,12 +13,11 @@ from quoth.agent.run.calls import Calls
 from quoth.agent.run.driver import Driver
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.observation import waited
-from quoth.agent.run.spec import OutputType, RunSpec, TaskFile, attached, facts_of
+from quoth.agent.run.spec import OutputType, RunSpec, TaskFile, attached, facts_of, require_images
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
 from quoth.agent.session.session import Unfinished
 from quoth.agent.session.undo import Undo
-from quoth.neuro.backends.base import takes_images
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.canonical import checked
@@ -342,10 +341,7 @@ class Runs:
         backend = host.models.backend()
         purse_of(host).require_price(backend)
         shown = attached(files, host.pages, host.workspace)
-        if (images := [one["name"] for one in shown if "media" in one]) and not takes_images(backend):
-            raise UsageError(
-                f"{backend.name} reads text only: leave out {images[0]}, or choose another model."
-            )
+        require_images(backend, [one for one in shown if "media" in one])
         must_act = host.models.must_act(backend) if not host.chat else bool(host.models.options.must_act)
         if shown and host.models.options.must_act is None:  # the files may contain the answer
             must_act = False

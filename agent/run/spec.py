@@ -198,6 +198,13 @@ def _attached(path: Path, data: bytes, size: int, pages: StorePages) -> dict[str
     return {"name": path.name, "text": text}
 
 
+def require_images(backend: Backend, images: Sequence[Mapping[str, Any]]) -> None:
+    """Raise UsageError if there are images and the model reads text only."""
+    if images and not takes_images(backend):
+        name = images[0]["name"]
+        raise UsageError(f"{backend.name} reads text only: leave out {name}, or choose another model.")
+
+
 def images_of(files: Sequence[Mapping[str, Any]], pages: Texts | None) -> tuple[Image, ...]:
     """The images among recorded files; without ``pages`` only their names."""
     return tuple(image_of(one, pages) for one in files if "media" in one)

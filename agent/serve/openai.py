@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -14,6 +15,7 @@ from starlette.routing import Route
 from quoth.agent.client import AsyncAgent
 from quoth.agent.config.agents import agent_names
 from quoth.agent.run.models import OwnModel
+from quoth.agent.run.spec import attached, images_of, require_images
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.serve.app import ServedPart
 from quoth.agent.serve.gate import key_of, refuse
@@ -28,6 +30,8 @@ from quoth.agent.serve.openai_shape import (
 )
 from quoth.agent.serve.responses_shape import read_response_request
 from quoth.agent.serve.talks import Talks, TurnInProgress, UnknownResponseError
+from quoth.neuro.backends.base import NO_OPTIONS
+from quoth.neuro.backends.messages import Messages
 from quoth.tools.errors import BusyError, QuothError, UsageError, did_you_mean
 
 MODEL = "quoth"
@@ -66,7 +70,8 @@ def openai_part(opening: Callable[[AccessKey, str], AsyncAgent]) -> ServedPart:
             if asked.model not in model_names():
                 return _unknown_model(asked.model)
             if asked.model.endswith(PLAIN):
-                return await _plain(talks.agent(key, asked.model.removesuffix(PLAIN)), asked, answer)
+                agent = talks.agent(key, asked.model.removesuffix(PLAIN))
+                return await _plain(agent, asked, answer, request)
             turn = await talks.begin(key, asked, request.headers.get("x-session", ""))
         except QuothError as error:
             return _error(error)
@@ -157,19 +162,41 @@ async def _streamed(turn: TurnInProgress, answer: Answer, request: Request) -> R
     return StreamingResponse(events(), media_type="text/event-stream", headers=headers)
 
 
-async def _plain(agent: AsyncAgent, asked: ChatRequest, answer: Answer) -> Response:
-    """The model's own answer, without tools."""
+async def _plain(agent: AsyncAgent, asked: ChatRequest, answer: Answer, request: Request) -> Response:
+    """The model's own answer, without tools. A client that leaves stops it."""
     if asked.previous:
         raise UsageError(f"{asked.model} keeps no response: leave previous_response_id out.")
-    before = [f"{one.role}: {one.text}" for one in asked.history]
-    prompt = "\n\n".join([*before, f"user: {asked.text}"]) if before else asked.text
+    options = agent.models.request_options or NO_OPTIONS
+    if asked.temperature is not None:
+        options = replace(options, temperature=asked.temperature)
     model = OwnModel(agent.models.backend, purse=purse_of(agent.host))
-    text = await model.complete(prompt, system=asked.instructions, max_tokens=asked.reply_tokens or 1024)
-    end = TurnEnd(text)
+    said, most = _as_messages(agent, asked), asked.reply_tokens or 1024
+    work = asyncio.create_task(model.answer(said, most, replace(options, schema=asked.schema)))
+    leaving = asyncio.create_task(_left(request))
+    try:
+        await asyncio.wait({work, leaving}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        leaving.cancel()
+        work.cancel()
+    await asyncio.wait({work})
+    end = TurnEnd(text := "" if work.cancelled() else work.result())
     if not asked.stream:
         return JSONResponse(answer.whole(end))
     chunks = [answer.begin(), answer.piece(text), *answer.end(end)]
     return Response(b"".join(chunks), media_type="text/event-stream")
+
+
+def _as_messages(agent: AsyncAgent, asked: ChatRequest) -> Messages:
+    """The conversation of a request for the model itself. Raises UsageError."""
+    messages, host = Messages(), agent.host
+    if asked.instructions:
+        messages.append("system", asked.instructions)
+    for one in asked.history:
+        messages.append(one.role, one.text)
+    images = images_of(attached(asked.images, host.pages, host.workspace), host.pages)
+    require_images(agent.models.backend(), images)
+    messages.append("user", asked.text, images=images)
+    return messages
 
 
 def _error(error: QuothError) -> Response:

@@ -180,7 +180,9 @@ def read_messages(messages: Sequence[Any], where: str) -> ReadMessages:
     if role == "tool" and talk and talk[-1].role == "assistant":
         return ReadMessages(*told)
     if not talk or talk[-1].role != "user":
-        raise UsageError("The last message must have the role user, or tool after a call.")
+        raise UsageError(
+            "The last message must have the role user, or tool after a call. To continue, send a message."
+        )
     if not talk[-1].text.strip() and not images:
         raise UsageError("The last message is empty.")
     return ReadMessages(told[0], told[1][:-1], talk[-1].text, *told[3:])

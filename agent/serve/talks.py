@@ -98,6 +98,12 @@ class TurnInProgress:
             self._texts.append(block)
             self.pieces.put_nowait(Piece(block))
 
+    def fold(self, line: str) -> None:
+        """Add a line that clients fold, and that does not belong to the answer. Open WebUI shows it only if
+        something is folded below it: the command that shows all of it."""
+        shown = html.escape(" ".join(short(line, LINE_CHARS).split()), quote=False)
+        self.say(f"<details>\n<summary>{shown}</summary>\nquoth log {self.session}\n</details>")
+
     def hear(self, event: AgentEvent) -> None:
         """Add what an event of the run shows: words, thoughts, and a hidden line for a call."""
         if event.path or event.parent:
@@ -106,14 +112,14 @@ class TurnInProgress:
             case "said" | "message":
                 self.say(str(event.data))
             case "note":
-                self.say(_hidden(str(event.data)))
+                self.fold(str(event.data))
             case "thought" if event.data.reading.reasoning:
                 self.pieces.put_nowait(Piece(event.data.reading.reasoning, thought=True))
             case "call" if not event.data.tool.startswith(PREFIX):
-                self.say(_hidden(f"→ {event.data}"))
+                self.fold(f"→ {event.data}")
             case "result" if event.data.result.status not in ("ok", "pending"):
                 told = event.data.told
-                self.say(_hidden(f"← {told.status}: {told.message}"))
+                self.fold(f"← {told.status}: {told.message}")
             case "end":
                 done = event.data if isinstance(event.data, list) else [event.data]
                 self.reply = next((one for one in reversed(done) if isinstance(one, Reply)), None)
@@ -506,7 +512,7 @@ async def _finish_broken(turn: TurnInProgress, runs: Runs) -> None:
     try:
         await _drive(turn, runs, runs.resume)
     except UsageError as error:
-        turn.say(_hidden(str(error)))
+        turn.fold(str(error))
 
 
 async def _close(host: SessionHost) -> None:
@@ -585,14 +591,8 @@ def _waiting_text(agent: AsyncAgent, session: str, key: AccessKey) -> str:
         else:
             how = f"To decide, send: approve {request.id}, or: deny {request.id} WHY"
         fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`+", f"`{shown}")))
-        texts.append(f"{fence}\n{shown.strip()}\n{fence}\n\n{how}")
+        texts.append(f"{fence}text\n{shown.strip()}\n{fence}\n\n{how}")
     return "\n\n".join(texts)
-
-
-def _hidden(line: str) -> str:
-    """A line that clients fold, and that does not belong to the answer."""
-    shown = html.escape(" ".join(short(line, LINE_CHARS).split()), quote=False)
-    return f"<details>\n<summary>{shown}</summary>\n</details>"
 
 
 def _as_data(history: tuple[TalkMessage, ...]) -> str:

@@ -24,10 +24,10 @@ from sentences import (
     IS_NOT_A_REGULAR_FILE,
     THERE_IS_NO_MODEL,
 )
-from words import quoth
+from words import files, quoth
 
 from quoth.agent.cli.doctor import TrialError, try_folder
-from quoth.tools.storage.paths import how_to_write
+from quoth.tools.storage.paths import agents_dir, how_to_write
 
 SECRET = "sk-do-not-tell-1234567890"
 
@@ -233,3 +233,11 @@ def test_rules_that_wait_for_trust_are_told_of(tmp_path: Path) -> None:
     (tmp_path / ".quoth" / "policy.hy").write_text("(deny (write-file))")
     _, rows = found(tmp_path)
     assert [row["cure"] for row in rows["rights"]] == ["", "read it, then: quoth trust"]
+
+
+def test_an_agent_that_cannot_be_used_is_found(tmp_path: Path) -> None:
+    files(agents_dir(), {"reader.hy": '(tools "read-*")', "bad.hy": '(modle "x")'})
+    code, rows = found(tmp_path)
+    (fault,) = rows["agents"]
+    assert (code, fault["state"]) == (1, "wrong")
+    assert "bad.hy:1:2: " in fault["detail"]

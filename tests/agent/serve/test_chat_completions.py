@@ -161,7 +161,9 @@ def test_a_session_may_be_named_by_its_client(server: Served) -> None:
 
 def test_a_call_is_a_line_that_a_client_folds(server: Served) -> None:
     said, session = session_of(server, "please read")
-    assert said.startswith("<details>\n<summary>→ (read-file")
+    assert said.startswith('<details>\n<summary>→ (read-file :path "a.txt")</summary>\n')
+    folded = said.partition("</summary>\n")[2].partition("\n</details>")[0]
+    assert folded == f"quoth log {session}"  # Open WebUI shows no line with nothing below it
     assert said.endswith("The call is over.")
     assert session_of(server, "please read", "The call is over.", "on")[1] == session
 

@@ -1,8 +1,10 @@
-"""How ``quoth serve`` ends while it answers, and how it keeps a connection open: on a real socket, here."""
+"""How ``quoth serve`` ends while it answers, keeps a connection open, and asks a plain model: on a real
+socket, here."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import signal
@@ -22,7 +24,7 @@ from quoth.agent.serve.app import build_app
 from quoth.agent.serve.ending import EndingServer
 from quoth.agent.serve.keys import KeyFile
 from quoth.agent.serve.openai import openai_part
-from quoth.neuro.backends.base import Completion
+from quoth.neuro.backends.base import NO_OPTIONS, Completion
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import ScriptedBackend
 
@@ -34,11 +36,17 @@ class Slow(ScriptedBackend):
 
     def __init__(self) -> None:
         super().__init__(["I waited."])
-        self.asked, self.free = asyncio.Event(), asyncio.Event()
+        self.asked, self.free, self.stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.options = NO_OPTIONS
 
     async def complete(self, messages: Messages, **options: Any) -> Completion:
+        self.options = options["options"]
         self.asked.set()
-        await self.free.wait()
+        try:
+            await self.free.wait()
+        except asyncio.CancelledError:
+            self.stopped.set()
+            raise
         return await super().complete(messages, **options)
 
 
@@ -146,3 +154,39 @@ async def test_a_waiting_stream_has_comments_that_keep_it_open(
         assert line == ": keep-alive"
         model.free.set()
         assert await words(stream) == "I waited."
+
+
+PLAIN = {"model": "quoth:plain", "messages": [{"role": "user", "content": "Title?"}]}
+
+
+async def test_a_client_that_leaves_stops_a_plain_model(tmp_path: Path) -> None:
+    model = Slow()
+    async with serving(tmp_path, model) as (_, client):
+        asked = asyncio.create_task(client.post("/v1/chat/completions", json=PLAIN))
+        await asyncio.wait_for(model.asked.wait(), MINUTE)
+        asked.cancel()
+        await asyncio.wait_for(model.stopped.wait(), MINUTE)
+
+
+async def test_a_plain_model_gets_the_conversation_its_image_and_the_temperature(tmp_path: Path) -> None:
+    model = Slow()
+    model.free.set()
+    image = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+    parts = [
+        {"type": "text", "text": "And now?"},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{image}"}},
+    ]
+    talk = [
+        {"role": "system", "content": "Be short."},
+        {"role": "user", "content": "Title?"},
+        {"role": "assistant", "content": "None."},
+        {"role": "user", "content": parts},
+    ]
+    asked = {"model": "quoth:plain", "messages": talk, "temperature": 0.25}
+    async with serving(tmp_path, model) as (_, client):
+        answer = await client.post("/v1/chat/completions", json=asked)
+    assert answer.json()["choices"][0]["message"]["content"] == "I waited."
+    seen = json.loads(model.seen[0])
+    assert [one["role"] for one in seen] == ["system", "user", "assistant", "user"]
+    assert seen[-1]["images"][0]["media"] == "image/png"
+    assert model.options.temperature == 0.25

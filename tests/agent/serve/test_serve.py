@@ -14,9 +14,12 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_client import ERAS, YES, Person, text_of
+from sentences import CANNOT_BE_OPENED
 from serving import Served, serving, token
 from words import files, quoth
 
+from quoth import AsyncAgent
+from quoth.agent.cli.serve import telling_the_owner
 from quoth.agent.serve.gate import MAX_BODY, RequestGate, without_port
 from quoth.agent.serve.keys import KeyFile, make_keys, read_keys
 from quoth.tools.errors import UsageError
@@ -233,3 +236,13 @@ def test_a_taken_port_is_a_sentence(server: Served, tmp_path: Path) -> None:
 )
 def test_a_host_is_compared_without_its_port(host: str, name: str) -> None:
     assert without_port(host) == name
+
+
+def test_why_an_agent_cannot_be_opened_is_for_its_owner_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    def opening(name: str) -> AsyncAgent:
+        raise UsageError(f'policy.hy:1:1: for {name}: (deny (shell "mine"))')
+
+    with pytest.raises(UsageError, match=CANNOT_BE_OPENED) as told:
+        telling_the_owner(opening)("chat")
+    assert "mine" not in str(told.value)
+    assert 'for chat: (deny (shell "mine"))' in capsys.readouterr().err
