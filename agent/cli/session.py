@@ -123,7 +123,8 @@ def sessions(options: SessionsOptions) -> int:
 def log(options: LogOptions) -> int:
     """Print a session, or one event of it."""
     from quoth.agent.session.index import find_event
-    from quoth.agent.session.render import as_org, as_text, fault_of, one_event
+    from quoth.agent.session.org import as_org
+    from quoth.agent.session.render import as_text, fault_of, one_event
     from quoth.tools.history.transcript import Transcript
 
     wanted = options.of or options.session

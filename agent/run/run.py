@@ -19,7 +19,7 @@ from quoth.agent.session.origins import quoted, stands
 from quoth.neuro.backends.base import Backend, Gauge, Usage
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect, NativeFound
-from quoth.neuro.reading.result import FoundCall, Reading, ReplyWords
+from quoth.neuro.reading.result import FoundCall, Reading
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from quoth.agent.session.past import Differs, Past, SentMessage
     from quoth.agent.session.session import RunLog
     from quoth.agent.trace.tracer import Tracer
+    from quoth.neuro.reading.prose import ReplyWords
     from quoth.tools.door.door import Door
     from quoth.tools.history.long_results import Texts
     from quoth.tools.registry.table import ToolTable
@@ -352,6 +353,8 @@ class Run:
     def hearing(self) -> Callable[[str], None]:
         """A function for the pieces of a streamed reply: it sends the listener each piece, each complete
         block of words and each complete call."""
+        from quoth.neuro.reading.prose import ReplyWords  # here: a single call has no reply
+
         words = self.words = ReplyWords(lambda text: self.dialect.read_text(text, self.door.table))
         calls = self.dialect.stream(self.door.table)
 

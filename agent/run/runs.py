@@ -6,7 +6,7 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.calls import Calls
@@ -17,7 +17,6 @@ from quoth.agent.run.spec import OutputType, RunSpec, TaskFile, attached, facts_
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
 from quoth.agent.session.session import Unfinished
-from quoth.agent.session.undo import Undo
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.canonical import checked
@@ -28,6 +27,9 @@ from quoth.tools.history.versions import StoreVersions
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import ToolTable, cognitive_tools
 from quoth.tools.storage.log_sync import own_turn
+
+if TYPE_CHECKING:
+    from quoth.agent.session.undo import Undo
 
 
 class RunSettings(TypedDict, total=False):
@@ -482,6 +484,7 @@ WRITER = "write-file"  # its rules apply to restored files
 
 def undo_of(host: SessionHost, session: str = "") -> Undo:
     """The undo of the host's session, or of another session in its store."""
+    from quoth.agent.session.undo import Undo  # here: few processes take anything back
 
     def forbids(path: str, text: str) -> str:
         """Why the rules would deny a call that writes this text; empty if they allow it or ask."""

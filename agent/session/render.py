@@ -1,4 +1,4 @@
-"""Shows a transcript as text for a person, and as an Org document.
+"""Shows a transcript as text for a person.
 
 It shows ``Event.said``, which has no declared secrets. Inner calls and the events of a sub-agent are indented
 under their call.
@@ -13,13 +13,12 @@ from typing import Any
 from quoth.agent.terminal.forms import budget_text, show_value
 from quoth.agent.terminal.output import colored, shown
 from quoth.neuro.prompt.memory import memory_text
-from quoth.neuro.reading.result import Reading, may_think
+from quoth.neuro.reading.result import Reading
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.event import LIMITS, Event, TranscriptError, read_form
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, pretty, print_value
 from quoth.tools.lisp.reader import ReadError, read_all, read_one
-from quoth.tools.org.edit import escape
 from quoth.tools.text import listed, number_of
 from quoth.tools.visible import visible
 
@@ -117,7 +116,8 @@ def is_calls(text: str) -> bool:
 
 def words_of(reply: Mapping[str, Any]) -> str:
     """The words of a reply, without the model's thoughts."""
-    return _read(reply["text"]).content if may_think(reply["text"]) else str(reply["text"])
+    text = str(reply["text"])
+    return _read(text).content if _may_think(text) else text
 
 
 def thoughts_of(reply: Mapping[str, Any]) -> str:
@@ -125,8 +125,14 @@ def thoughts_of(reply: Mapping[str, Any]) -> str:
     from quoth.neuro.backends.answers import reasoning_in  # here: seldom needed
 
     text = str(reply.get("text", ""))
-    marked = _read(text).reasoning if may_think(text) else ""
+    marked = _read(text).reasoning if _may_think(text) else ""
     return "\n\n".join(filter(None, [reasoning_in(reply.get("kept")), marked]))
+
+
+def _may_think(text: str) -> bool:
+    from quoth.neuro.reading.prose import may_think  # here: a single call shows no reply
+
+    return may_think(text)
 
 
 def _read(text: str) -> Reading:
@@ -215,7 +221,7 @@ def event_text(event: Event) -> tuple[str, str]:
     said = event.said
     match event.kind:
         case "session":
-            return "§", _opened(event)
+            return "§", opening_text(event)
         case "stimulus" if "/" in event.run:
             return "▷", str(said["text"])
         case "stimulus":
@@ -309,7 +315,7 @@ def _memory(said: Mapping[str, Any]) -> str:
     return "\n".join(["the model was shown its memory", *blocks, *gone])
 
 
-def _opened(event: Event) -> str:
+def opening_text(event: Event) -> str:
     said = event.said
     parts = [f"{said.get('user') or 'unknown user'}, {minute(event.at)}"]
     if said.get("model"):
@@ -332,79 +338,3 @@ def _opened(event: Event) -> str:
 def one_event(event: Event) -> str:
     """One event in full."""
     return f"{pretty(read_one(event.shown, LIMITS))}\n; {event.id}, digest {event.digest}"
-
-
-# As Org
-
-
-def as_org(events: Sequence[Event], session: str, *, full: bool = False) -> Iterator[str]:
-    """The lines of a session as an Org document: a headline for each run and step, with times and digests."""
-    yield f"#+TITLE: Session {session}"
-    if events:
-        yield f"#+DATE: [{events[0].at[:10]}]"
-    yield from _sections(tree(events), 1, full)
-
-
-def _sections(nodes: Sequence[Node], level: int, full: bool) -> Iterator[str]:
-    """Sections of one level: the contents of a run, a step or a call are one level deeper than its start."""
-    inside, step = level, 0  # the level of a run's contents, and its latest step
-    for node in nodes:
-        event, said = node.event, node.event.said
-        within = level if not event.run else inside + 1 if step else inside
-        match event.kind:
-            case "session":
-                yield from _headline(level, f"Opened: {_opened(event)}", event)
-            case "stimulus":
-                yield from _headline(level, f"{event.run}: {title(said['text'])}", event)
-                if title(said["text"]) != said["text"]:
-                    yield from _example(said["text"], full)
-                inside, step = level + 1, 0
-            case "reply":
-                step += 1
-                yield from _headline(inside, f"Step {step}", event)
-                if said.get("text") and not is_calls(words := words_of(said)):
-                    yield from _example(words, full)
-            case "call":
-                yield from _call(node, within, full)
-            case "request" | "spent":
-                pass
-            case "memory" | "tags" if not event_text(event)[0]:  # its calls show the same
-                pass
-            case "end":
-                yield from _headline(inside, f"End: {event.status}", event)
-                if event.status != "done":
-                    yield from _example(said["text"], full)
-            case _:
-                yield from _headline(within, event.kind.capitalize(), event)
-                yield from _example(event_text(event)[1], full)
-
-
-def _call(node: Node, level: int, full: bool) -> Iterator[str]:
-    """A call: its form, notes about it, its result, and below that the events inside it."""
-    event = node.event
-    own = [one.event for one in node.inside if one.event.kind in ("repair", "approval", "receipt")]
-    yield from _headline(level, f"Call {read_form(event.said['form']).tool}", event, *own)
-    yield "#+begin_src hy"
-    yield from map(escape, call_text(event).split("\n"))
-    yield "#+end_src"
-    for one in own:
-        yield from _example(event_text(one)[1], full)
-    inner = [one for one in node.inside if one.event not in own]
-    yield from _sections(inner, level + 1, full)
-
-
-def _headline(level: int, text: str, *events: Event) -> Iterator[str]:
-    # Links in untrusted text are disabled: a person sees only the words, but Org follows the target.
-    text = escape(title(visible(text), 200)).replace("[[", "[\u200b[")
-    yield f"{'*' * level} {text}{'.' if text.endswith(':') else ''}"  # :a: at its end would be tags
-    yield ":PROPERTIES:"
-    for event in events:
-        name = f"{event.seq}-{event.kind}"
-        yield f":{name}: {event.at} {event.digest}"
-    yield ":END:"
-
-
-def _example(text: str, full: bool) -> Iterator[str]:
-    yield "#+begin_example"
-    yield from map(escape, fold(text, full))
-    yield "#+end_example"

@@ -24,7 +24,7 @@ from quoth.agent.terminal.output import (
     shown,
 )
 from quoth.agent.terminal.progress import Progress
-from quoth.neuro.reading.result import squeezed
+from quoth.neuro.reading.prose import squeezed
 
 if TYPE_CHECKING:
     from rich.markdown import Markdown

@@ -15,7 +15,8 @@ from quoth.neuro.reading import repair
 from quoth.neuro.reading.json_calls import CALLED, KEYS, bare_name, is_meant, json_calls
 from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_literal
 from quoth.neuro.reading.markup import Family, read_data
-from quoth.neuro.reading.result import Fault, FoundCall, is_draft
+from quoth.neuro.reading.prose import is_draft
+from quoth.neuro.reading.result import Fault, FoundCall
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_model, head_name, is_plist_call, kebab
 from quoth.tools.lisp.read_error import LineIndex, ReadError, error_at

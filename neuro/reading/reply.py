@@ -40,7 +40,8 @@ from collections.abc import Callable, Collection, Mapping
 import hy.models as m
 
 from quoth.neuro.reading.forms import CALL_LIMITS, FENCE, LINE, is_call
-from quoth.neuro.reading.result import Fault, FoundCall, Reading, without_marks
+from quoth.neuro.reading.prose import without_marks
+from quoth.neuro.reading.result import Fault, FoundCall, Reading
 from quoth.neuro.reading.scanner import CONTEXT, DATA_FENCES, LISP_FENCES, Scan
 from quoth.neuro.reading.tag_lines import Tags, passed_lines
 from quoth.tools.errors import nearest

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
-from quoth.neuro.reading import result
+from quoth.neuro.reading import prose
 from quoth.neuro.reading.families import ENDS, MARKS, RESULTS, family_at
 from quoth.neuro.reading.forms import FENCE, FENCE_LINE, FormReader, Wait
 from quoth.neuro.reading.literals import NotRead
@@ -85,11 +85,11 @@ _SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
 _SPAN = r"(?<!`)(?P<span>`++)[^\n]{0,400}?(?<!`)(?P=span)(?!`)"
 _MARK = (
     r"(?=[<>\[\]◁]|a(?:nalysis|ssistant)|call:|commentary|functools|to=functions)"
-    rf"(?P<mark>(?-x:{result.BEGIN}|{result.END}|{RESULTS}|{ENDS}|{MARKS}))"
+    rf"(?P<mark>(?-x:{prose.BEGIN}|{prose.END}|{RESULTS}|{ENDS}|{MARKS}))"
 )
 _ENDS, _END = re.compile(ENDS).match, re.compile(ENDS).search
 _NO_CALL = re.compile(rf"</|{ENDS}").match
-_NO_REPLY = re.compile(rf"{result.BEGIN}|{result.END}|{RESULTS}").match
+_NO_REPLY = re.compile(rf"{prose.BEGIN}|{prose.END}|{RESULTS}").match
 _TAG = re.compile(r"<[^<>\n]{0,80}>").match
 _ELEMENT = re.compile(r"<(\w+)>").match
 _FORM = re.compile(r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Za-z_][\w.-]{0,63}+\()").match
@@ -130,7 +130,7 @@ class Scan(FormReader):
         self.passed: dict[int, str] = {}  # tags that are not calls, with the reason
         self.slow: set[str] = set()  # tags with a pattern that took too long
         self.told: set[str] = set()  # tags with a fault
-        self.quotations = result.Quotations()
+        self.quotations = prose.Quotations()
         self.thoughts: list[tuple[int, int]] = []
         self.code = -1  # the beginning of a fence of tool_code
         self.unclosed_thought = False  # whether the last thought never ends
@@ -212,10 +212,10 @@ class Scan(FormReader):
             return
         if start == end and (tag := _TAG(text, start)):  # a look-ahead: the tag is read as a whole later
             end = tag.end()
-        ends = bool(self.calls) and result.closed(text, start) >= 0  # a thought, after calls
-        if result.is_quoted(text, start, end) if ends else result.is_word(text, start, end):
+        ends = bool(self.calls) and prose.closed(text, start) >= 0  # a thought, after calls
+        if prose.is_quoted(text, start, end) if ends else prose.is_word(text, start, end):
             self.position = max(end, start + 1)
-        elif ends and self.fence is not None and result.is_alone(text, start, end):
+        elif ends and self.fence is not None and prose.is_alone(text, start, end):
             self.fence = None  # a thought left it open
             self._past(start)
         elif self.fence is None and (found := _ENDS(text, start)):
@@ -244,12 +244,12 @@ class Scan(FormReader):
     def _past(self, start: int) -> None:
         """Skip a thought, or a result that the model invents."""
         text = self.text
-        if opened := result.opened(text, start):
+        if opened := prose.opened(text, start):
             pair, first = opened
-            closed = None if pair in self.endless else result.end_of_thought(text, pair, first)
+            closed = None if pair in self.endless else prose.end_of_thought(text, pair, first)
             if closed is None:
                 self.endless.add(pair)
-                if result.ends_words(text, start, first):
+                if prose.ends_words(text, start, first):
                     self.doubt = start if self.doubt < 0 else self.doubt
                     self.position = first
                     return
@@ -257,7 +257,7 @@ class Scan(FormReader):
             self.thoughts.append((first, last))
             self.unclosed_thought = closed is None
             self._drop(start, self.position)
-        elif (end := result.closed(text, start)) >= 0:
+        elif (end := prose.closed(text, start)) >= 0:
             self._take_back(start, end)
         else:  # after a call, or in a turn of another speaker, all further text is invented, too
             name = None if self.calls else _ELEMENT(text, start)
@@ -266,7 +266,7 @@ class Scan(FormReader):
             self._drop(start, self.position)
         # It does not announce or quote the text after it.
         self.floor, self.example_end, self.own_to = self.position, -1, 0
-        self.quotations = result.Quotations(self.floor)
+        self.quotations = prose.Quotations(self.floor)
 
     def _take_back(self, start: int, end: int) -> None:
         """Remove calls found in a thought that began with the reply and ends here."""
@@ -301,7 +301,7 @@ class Scan(FormReader):
         self.position = max(cursor.position, start + 1)
         if self.fence is not None and not fault and not _FENCE_END(text, self.position):
             return
-        if not fault and result.in_sentence(text, start, self.position):
+        if not fault and prose.in_sentence(text, start, self.position):
             return
         self.fresh = self.quotations.read_to = self.position
         for call in cursor.calls:
@@ -336,7 +336,7 @@ class Scan(FormReader):
                 pass
             self.position = after.position
             del self.cuts[cuts:]
-            if result.in_sentence(text, start, self.position):
+            if prose.in_sentence(text, start, self.position):
                 del self.calls[found:]
                 return
             self.fresh = self.quotations.read_to = self.position
@@ -356,7 +356,7 @@ class Scan(FormReader):
         self._fault(f"{what}: {error}", error.offset, hint)
         if stops:
             end = _END(self.text, error.offset)
-            if end and result.is_draft(self.text, start, end.start()):
+            if end and prose.is_draft(self.text, start, end.start()):
                 self.position = end.end()
                 return
             self._stop_behind(start)

@@ -15,7 +15,8 @@ from words import Agent, lines, scripted, tool
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.options import ModelOptions
 from quoth.agent.run.run import RunLimits
-from quoth.agent.session.render import as_org, as_text, fold, is_calls, one_event, title, tree
+from quoth.agent.session.org import as_org
+from quoth.agent.session.render import as_text, fold, is_calls, one_event, title, tree
 from quoth.tools.call.context import ToolContext
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError

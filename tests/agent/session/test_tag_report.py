@@ -8,7 +8,8 @@ from pathlib import Path
 from sentences import IS_NOT_A_CALL, NO_TOOL_HAS_THE_TAG
 from words import Agent, ModelOptions, files, lines, quoth, scripted, tool
 
-from quoth.agent.session.render import as_org, as_text
+from quoth.agent.session.org import as_org
+from quoth.agent.session.render import as_text
 from quoth.agent.session.stats import tag_lines
 from quoth.tools.call.call import deny
 from quoth.tools.consent.requests import Decision

@@ -10,9 +10,9 @@ from words import calls, faults, heard, tool
 
 from quoth.neuro.reading.json_calls import json_calls
 from quoth.neuro.reading.literals import NotRead, read_literal
+from quoth.neuro.reading.prose import in_sentence, is_quoted
 from quoth.neuro.reading.repair import mend
 from quoth.neuro.reading.reply import read_reply
-from quoth.neuro.reading.result import in_sentence, is_quoted
 from quoth.tools.errors import InvalidCallError
 
 HI = '(echo :text "hi")'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quoth.neuro.reading import result
+from quoth.neuro.reading import prose
 
 MARK = "<think>"
 WORD = [
@@ -49,11 +49,11 @@ A_MARK = [
 @pytest.mark.parametrize("text", [*WORD, *A_MARK])
 def test_a_mark_that_is_spoken_of_is_a_word(text: str) -> None:
     start = text.index(MARK)
-    assert result.is_word(text, start, start + len(MARK)) == (text in WORD)
+    assert prose.is_word(text, start, start + len(MARK)) == (text in WORD)
 
 
 def test_an_end_in_brackets_is_no_word() -> None:
-    assert not result.is_word("(</think>) It", 1, 9)
+    assert not prose.is_word("(</think>) It", 1, 9)
 
 
 ALONE = {"<think>", "  <think>\t", "a\n<think>\nb"}
@@ -62,7 +62,7 @@ ALONE = {"<think>", "  <think>\t", "a\n<think>\nb"}
 @pytest.mark.parametrize("text", [*sorted(ALONE), "a <think>", "<think> b", "a\n- <think>\nb"])
 def test_a_mark_may_be_all_that_a_line_holds(text: str) -> None:
     start = text.index(MARK)
-    assert result.is_alone(text, start, start + len(MARK)) == (text in ALONE)
+    assert prose.is_alone(text, start, start + len(MARK)) == (text in ALONE)
 
 
 ENDS_WORDS = {"I use <think>", "I use <think> \nb", "so, <think>", "so: <think>", "Hm.\nI use <think>"}
@@ -73,7 +73,7 @@ ENDS_WORDS = {"I use <think>", "I use <think> \nb", "so, <think>", "so: <think>"
 )
 def test_a_mark_may_end_words_that_speak_of_it(text: str) -> None:
     start = text.index(MARK)
-    assert result.ends_words(text, start, start + len(MARK)) == (text in ENDS_WORDS)
+    assert prose.ends_words(text, start, start + len(MARK)) == (text in ENDS_WORDS)
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def test_a_mark_may_end_words_that_speak_of_it(text: str) -> None:
     ],
 )
 def test_a_thought_ends_where_those_in_it_have_ended(thought: str, whole: str) -> None:
-    span = result.end_of_thought(thought, 0, 0)
+    span = prose.end_of_thought(thought, 0, 0)
     assert span is not None
     assert thought[: span[1]] == whole
     assert thought[span[0] : span[1]] == "</think>"
 
 
 def test_a_thought_without_an_end_has_none() -> None:
-    assert result.end_of_thought("a\n<think>\nb", 0, 0) is None
-    assert result.closed("b", 0) == -1
-    assert result.closed("a</think>b", 1) == 9
+    assert prose.end_of_thought("a\n<think>\nb", 0, 0) is None
+    assert prose.closed("b", 0) == -1
+    assert prose.closed("a</think>b", 1) == 9
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_thought_without_an_end_has_none() -> None:
     ],
 )
 def test_a_line_opens_a_thought_or_closes_it(line: str, before: bool, after: bool) -> None:
-    assert result.is_open(line, before) == after
+    assert prose.is_open(line, before) == after
 
 
 @pytest.mark.parametrize(
@@ -129,4 +129,4 @@ def test_a_line_opens_a_thought_or_closes_it(line: str, before: bool, after: boo
     ],
 )
 def test_a_draft_is_whole_and_its_thought_ends_behind_it(draft: str, behind: str, is_one: bool) -> None:
-    assert result.is_draft(f"x{draft}{behind}", 1, 1 + len(draft)) == is_one
+    assert prose.is_draft(f"x{draft}{behind}", 1, 1 + len(draft)) == is_one

@@ -16,7 +16,7 @@ PROMISED = {
     "literals.MAX_DEPTH": 100,
     "literals.MAX_VALUES": 100_000,
     "literals.MAX_DIGITS": 1_000,
-    "result._NEAR": 400,
+    "prose._NEAR": 400,
     "repair.MAX_PIECES": 200_000,
     "reply.MAX_REPLY": 8_000_000,
     "reply.MAX_TRIES": 8,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quoth.neuro.reading.result import Quotations
+from quoth.neuro.reading.prose import Quotations
 
 PLAINLY, OFTEN, CLOSED = (True, True), (True, False), (False, False)
 OPEN = {

@@ -10,8 +10,9 @@ from families import KNOWN, SPELLINGS
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quoth.neuro.reading.prose import ReplyWords
 from quoth.neuro.reading.reply import IN_DOUBT, ReplyStream, read_reply
-from quoth.neuro.reading.result import Reading, ReplyWords
+from quoth.neuro.reading.result import Reading
 
 TICKS = "```"
 WRITE = '(write-file :path "x" :content "y")'

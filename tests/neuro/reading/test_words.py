@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sentences import WAS_NOT_READ
 
+from quoth.neuro.reading.prose import ReplyWords
 from quoth.neuro.reading.reply import read_reply
-from quoth.neuro.reading.result import ReplyWords
 
 KNOWN = {"echo", "write-file"}
 CALL = '(echo :text "a\n\nb")'
