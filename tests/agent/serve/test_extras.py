@@ -13,23 +13,21 @@ WITHIN_FUNCTIONS = ("agent/cli/",)
 
 
 def test_the_extras_are_imported_in_their_rooms_alone() -> None:
-    found = {name for name in imports() if not name[0].startswith((*AT_THE_TOP, *WITHIN_FUNCTIONS))}
-    assert found == set()
-    top = {name for name in imports(top=True) if not name[0].startswith(AT_THE_TOP)}
-    assert top == set()
-    assert {package for _, package in imports()} == EXTRAS  # each is found at all
+    found = imports()
+    assert {one for one in found if not one[0].startswith((*AT_THE_TOP, *WITHIN_FUNCTIONS))} == set()
+    assert {one for one in found if one[2] and not one[0].startswith(AT_THE_TOP)} == set()
+    assert {package for _, package, _ in found} == EXTRAS  # each is found at all
 
 
-def imports(*, top: bool = False) -> set[tuple[str, str]]:
-    """Each file with a package of the extras that it imports: anywhere, or when it is itself imported."""
+def imports() -> set[tuple[str, str, bool]]:
+    """Each file with a package of the extras that it imports; and whether at its top."""
     found = set()
     root = rooms()[0].parent
     for path in sources(".py"):
-        nodes = ast.parse(path.read_text()).body if top else python_nodes(path.read_text())
-        for node in nodes:
+        for node in python_nodes(path.read_text()):
             names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and not node.level:
                 names = [node.module or ""]
-            packages = {name.partition(".")[0] for name in names} & EXTRAS
-            found |= {(path.relative_to(root).as_posix(), one) for one in packages}
+            for package in {name.partition(".")[0] for name in names} & EXTRAS:
+                found.add((path.relative_to(root).as_posix(), package, node.col_offset == 0))  # type: ignore[attr-defined]
     return found
