@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from damage import Damage, Shelf, damages
 from sentences import WAS_CHANGED_AFTER_IT_WAS
 
-CASES = 5
+CASES = 3
 
 
-@pytest.fixture
-def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    for variable in ("QUOTH_STATE", "QUOTH_CONFIG"):  # the harness sets them
-        monkeypatch.setenv(variable, str(tmp_path))
-    return Shelf(tmp_path)
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shelf]:
+    folder = tmp_path_factory.mktemp("shelf")
+    with pytest.MonkeyPatch.context() as patch:
+        for variable in ("QUOTH_STATE", "QUOTH_CONFIG"):  # the harness sets them
+            patch.setenv(variable, str(folder))
+        yield Shelf(folder)
 
 
 def test_a_damaged_byte_is_a_sentence_for_every_command(shelf: Shelf) -> None:
