@@ -100,6 +100,15 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "gc": ("quoth gc --dry-run", "quoth gc --days 90 --yes"),
     "resume": ("quoth resume", 'quoth resume s1a2b3c4 "And in French?"'),
     "replay": ("quoth replay --last", "quoth replay session.hy --live-tools"),
+    "test": ("quoth test run", "quoth test add --last --expect '(in \"12\" result)'"),
+    "test add": (
+        "quoth test add --last --expect '(in \"12\" result)'",
+        "quoth test add s1a2b3c4 --expect-file a.txt --name answer",
+    ),
+    "test run": (
+        "quoth test run answer --times 10 --baseline",
+        "quoth test run --times 5 --model ollama:qwen3 --model openai:gpt-x",
+    ),
     "lift": ("quoth lift --last", "quoth lift s1a2b3c4 --output program.hy"),
     "worker": (
         "quoth worker --tools word-count.hy --redis redis://127.0.0.1",

@@ -55,6 +55,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "models.models",
             "List the models you can use and what each lacks; test one; store API keys.",
         ),
+        "test": (
+            "evaluations.ACTIONS",
+            "Keep sessions as test cases, and count how many runs of each a model passes.",
+        ),
     },
     "tools": {
         "call": ("call.call", "Run one call form without a model, under the same rules."),

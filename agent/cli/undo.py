@@ -190,7 +190,7 @@ class LiftOptions(PastOptions):
     output: str | None = option("-o --output", "FILE", "file to write (default: stdout)")
 
 
-def _session(options: PastOptions, command: str) -> tuple[str, list[Event], int]:
+def past_session(options: PastOptions, command: str) -> tuple[str, list[Event], int]:
     """Return the id of the session, its verified events, and the number of imported ones."""
     wanted = options.of or options.session
     if wanted is None and not options.last:
@@ -215,7 +215,7 @@ def replay(options: ReplayOptions) -> int:
     import asyncio
     import signal
 
-    session, events, foreign = _session(options, "replay")
+    session, events, foreign = past_session(options, "replay")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio then cancels its tasks
     try:
         with results_only():
@@ -275,7 +275,7 @@ def lift(options: LiftOptions) -> int:
     """Print the calls of a session as a program, or write it to a new file."""
     from quoth.agent.session.lift import lifted
 
-    session, events, _ = _session(options, "lift")
+    session, events, _ = past_session(options, "lift")
     words = {tool.name: {one.name for one in tool.params if one.choices} for tool in tools_of(options)}
     found = lifted(session, events, options.run, words)
     if found is None:

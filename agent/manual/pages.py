@@ -17,7 +17,7 @@ from quoth.agent.settings import as_org
 TOPICS = {
     "First": (
         *("start", "tutorial", "day", "repl", "models", "tools", "policy", "approvals", "programs", "shell"),
-        *("plans", "sessions", "cookbook"),
+        *("plans", "sessions", "evaluations", "cookbook"),
     ),
     "Then": (
         *(

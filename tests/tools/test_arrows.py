@@ -43,7 +43,7 @@ ORDER = {
         "config manual trace",
         "run",
         "chat flight worker guard",
-        "replay event_types",
+        "replay evaluation event_types",
         "client",
         "acp serve testing doubles repl",
         "view",

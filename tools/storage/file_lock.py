@@ -235,6 +235,19 @@ def not_in_use(store: Path | str, session: str = "", seconds: float = WAIT_SECON
         _release(path, place, alone=True)
 
 
+@contextlib.contextmanager
+def forgotten(store: Path | str) -> Iterator[None]:
+    """A context after which the lock file of a throwaway store is removed."""
+    try:
+        yield
+    finally:
+        _lock_of(store).unlink(missing_ok=True)
+
+
+def _lock_of(store: Path | str) -> Path:
+    return lock_path(f"in use {store}", "use")
+
+
 def lost_lock(store: Path | str) -> Path | None:
     """The lock file of a store, if this process has a lock in it and the file was removed or replaced, so
     that another process could remove sessions that are in use here."""
@@ -243,7 +256,7 @@ def lost_lock(store: Path | str) -> Path | None:
 
 
 def _taken(store: Path, session: str, place: tuple[int, int], seconds: float, *, alone: bool) -> Path:
-    path = lock_path(f"in use {store}", "use")
+    path = _lock_of(store)
     holder: tuple[int, Use | None] = 0, None
 
     def take() -> bool:

@@ -110,6 +110,7 @@ FIRST = {  # what an example needs beside that
     "quoth answer": ['quoth call \'(ask-person :question "Which port?" :choices ["1" "8080"])\''],
     "word-count.hy": ["quoth new tool word-count"],
     "plan.org --step": ["quoth fly plan.org"],
+    "quoth test run": ["quoth test add s1a2b3c4 --expect 1 --name answer"],
 }
 
 

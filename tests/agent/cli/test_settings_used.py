@@ -36,7 +36,9 @@ KINDS = {" ".join(words): kind for words, kind in kinds()}
 
 def own(kind: type[Options]) -> set[str]:
     """The options of its own that have the name of a setting: ``--agent`` of ``quoth memory`` is an id."""
-    return {name for one in kind.__mro__ if issubclass(one, Options) for name in vars(one) if name in ROWS}
+    flags = {flag for one in options_of(kind) if "row" not in one.metadata for flag in one.metadata["flags"]}
+    named = {name for one in kind.__mro__ if issubclass(one, Options) for name in vars(one) if name in ROWS}
+    return named | {name for name in ROWS if FLAGS[name] in flags}
 
 
 def shown(kind: type[Options]) -> set[str]:
@@ -110,6 +112,11 @@ USES: dict[str, list[list[str]]] = {
     "undo": [["undo", "s2"]],
     "replay": [["replay", "--session", "s2", "--live-tools"]],
     "lift": [["lift", "--session", "s2"], ["lift", "s2", *REMOTE]],
+    "test add": [
+        ["test", "add", "--session", "s2", "--expect", "1"],
+        ["test", "add", "s2", "--expect", "1", *REMOTE],
+    ],
+    "test run": [["test", "run", "--model", "scripted:chat.txt"]],
     "doctor": [["doctor"]],
     "remind": [["remind", "--to", "desk", "--channel", "desk=desk.txt"]],
     **{name: [[*name.split(), *needed(kind)]] for name, kind in KINDS.items() if name.startswith("memory ")},
@@ -131,7 +138,12 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         '(require quoth [def-cognitive-tool])\n(def-cognitive-tool probe "P." :examples [(probe)] :body 1)\n'
     )
     texts = {"r.txt": SCRIPT, "chat.txt": "Hello.", "plan.org": PLAN, "t.hy": tool, "p.hy": "(allow (echo))"}
-    texts |= {"ask.txt": '(ask-person :question "Which?")\n---\nDone.', "memory.org": "#+TITLE: Memory\n"}
+    case = "* Messages\n#+begin_example\nHi.\n#+end_example\n* Expect\n#+begin_src hy\nresult\n#+end_src\n"
+    texts |= {
+        "evaluations/one.org": case,
+        "ask.txt": '(ask-person :question "Which?")\n---\nDone.',
+        "memory.org": "#+TITLE: Memory\n",
+    }
     files(folder, {**texts, "hi.txt": '(echo :text "hi")\n---\nHi.\n---\nAnd more.'})
     with pytest.MonkeyPatch.context() as own:
         own.setenv("QUOTH_STATE", str(folder.with_name("state")))

@@ -1,0 +1,1 @@
+"""Evaluations: recorded sessions as test cases of models, with figures that say how sure they are."""
