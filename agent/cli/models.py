@@ -22,6 +22,7 @@ from quoth.neuro.backends.providers import (
     store_key,
 )
 from quoth.tools.errors import UsageError, did_you_mean, no_such
+from quoth.tools.text import listed
 from quoth.tools.visible import visible
 
 if TYPE_CHECKING:
@@ -89,12 +90,13 @@ def _get(options: ModelsOptions) -> int:
 
     from quoth.agent.cli.common import interrupted
     from quoth.agent.terminal.progress import weights_progress
-    from quoth.neuro.backends.weights import KNOWN, fetch_weights, get_command, has_llama, known
+    from quoth.neuro.backends.weights import HUB, KNOWN, fetch_weights, get_command, has_llama, known
     from quoth.tools.installing import install_extra, own_command
 
     if options.provider is None:
-        raise UsageError(f"Give the model to fetch: {' or '.join(KNOWN)}.")
+        raise UsageError(f"Give the model to fetch: {listed([*KNOWN, *HUB], 'or')}.")
     known(options.provider)
+    spec = f"local:{options.provider}" if options.provider in HUB else options.provider
     if (before := signal.getsignal(signal.SIGINT)) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # so that Ctrl-C also stops pip
     try:
@@ -113,7 +115,9 @@ def _get(options: ModelsOptions) -> int:
     if lacks:
         complain(f"It needs llama.cpp. Run: {lacks}")
     else:
-        tell_next("To try it", f"{own_command()} models test {options.provider}")
+        if options.provider in HUB:
+            complain(f"No task of quoth's own was tried on {options.provider}.")
+        tell_next("To try it", f"{own_command()} models test {spec}")
     return DONE
 
 

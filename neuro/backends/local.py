@@ -259,7 +259,7 @@ class LocalBackend:
             import xllamacpp
         except ImportError as error:
             raise ModelError(f"The model {self.name} needs llama.cpp. Run: {install_extra(extra)}") from error
-        path = self._path or find_weights(self.name, progress=progress)
+        path = self._path or find_weights(self.name.removeprefix("local:"), progress=progress)
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
         params.n_ctx = self.context

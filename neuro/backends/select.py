@@ -90,9 +90,11 @@ def choose_backend(
     if provider.name == "scripted":
         return load_scripted(Path(model).expanduser())
     from quoth.neuro.backends.local import LocalBackend
+    from quoth.neuro.backends.weights import HUB
 
     said = _said(settings, config)
-    return LocalBackend(spec, Path(model) if model else None, progress=progress, **said)
+    file = Path(model) if model and model not in HUB else None
+    return LocalBackend(spec, file, progress=progress, **said)
 
 
 def _cascade(

