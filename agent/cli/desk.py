@@ -22,6 +22,7 @@ from quoth.tools.storage.paths import store_path
 if TYPE_CHECKING:
     from quoth.agent.session.undo import Undo
     from quoth.tools.consent.broker import Broker
+    from quoth.tools.consent.decisions import Proposal
     from quoth.tools.consent.requests import Decision, Request
     from quoth.tools.consent.shown import Files
     from quoth.tools.policy.policy import Layer
@@ -80,9 +81,10 @@ class WorkspaceDesk:
             self._loaded[asked.session] = time.monotonic() + TOOLS_SECONDS
         return broker, ""
 
-    def preview(self, asked: Request, decision: Decision) -> Decision:
+    def preview(self, asked: Request, decision: Decision) -> tuple[Decision, Proposal | None]:
         with self._deciding(asked, decision) as broker:
-            return broker.preview(asked.id, decision)
+            full = broker.preview(asked.id, decision)
+            return full, None if full.form is None else broker.edited(asked.id, full.form)
 
     def decide(self, asked: Request, decision: Decision, shown: Files | None) -> None:
         if asked.route == "guard":
@@ -92,8 +94,8 @@ class WorkspaceDesk:
 
     @contextlib.contextmanager
     def _deciding(self, asked: Request, decision: Decision) -> Iterator[Broker]:
-        """The broker that can check a decision: a scope needs the tool."""
-        if decision.kind != "scope":
+        """The broker that can check a decision: a scope or an edit needs the tool."""
+        if decision.kind not in ("scope", "edit"):
             yield self.looking(asked, decides=True)[0]
             return
         agent = agent_of_session(self.options, self.store(), asked)

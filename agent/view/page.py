@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 from quoth.agent.markup import Child, Html, el
 from quoth.agent.session.undo import Undo
 from quoth.tools.consent.broker import Broker
+from quoth.tools.consent.decisions import Proposal
 from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.consent.shown import Files
 from quoth.tools.policy.policy import Layer
@@ -46,8 +47,8 @@ class Desk(Protocol):
         """A broker that knows the tools of the session that asked, and so the changes of the call; and why
         it does not, if so. The tools are loaded again if the visitor ``decides``."""
 
-    def preview(self, asked: Request, decision: Decision) -> Decision:
-        """A decision with its defaults. Raises QuothError."""
+    def preview(self, asked: Request, decision: Decision) -> tuple[Decision, Proposal | None]:
+        """A decision with its defaults, and an edited call with its changes. Raises QuothError."""
 
     def decide(self, asked: Request, decision: Decision, shown: Files | None) -> None:
         """Record a decision as the commands do; ``shown`` are the file contents that were shown. Raises

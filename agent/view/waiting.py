@@ -10,11 +10,12 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import get_args
 
 from quoth.agent.markup import Child, Html, el, html
+from quoth.agent.terminal.ask import call_of, seconds_of
 from quoth.agent.terminal.forms import folded, form_of, laid_out, shortened
 from quoth.agent.terminal.question import (
     CHANGED,
@@ -30,16 +31,16 @@ from quoth.agent.view.frame import HOME
 from quoth.agent.view.page import Made, Redirection, ViewPage, Visit, confirmation
 from quoth.agent.view.sessions import address, is_own
 from quoth.tools.call.ports import asks_fact
+from quoth.tools.call.redaction import SECRET
 from quoth.tools.consent.decisions import ChangeDiffersError, Proposal
 from quoth.tools.consent.requests import Decision, Kind, Request
 from quoth.tools.consent.shown import Files, to_text
 from quoth.tools.errors import UsageError
-from quoth.tools.text import number_of
+from quoth.tools.lisp.forms import canonical
+from quoth.tools.text import exact_time, number_of
 
 OPEN_LINES = 400  # a longer difference is folded
-KINDS: dict[str, Kind] = {
-    name: name for name in get_args(Kind) if name in ("once", "scope", "deny", "answer")
-}
+KINDS: dict[str, Kind] = {name: name for name in get_args(Kind)}
 CLASSES = {"+": "plus", "-": "minus", "@": "at", "!": "at", " ": None}
 
 
@@ -197,7 +198,21 @@ def _forms(visit: Visit, shown: Shown) -> Html:
         rule = el("textarea", asked.rule, id="rule", name="rule", rows=3, spellcheck="false", class_="form")
         label = el("label", "Or approve in this session what a rule allows", for_="rule")
         parts.append(form("scope", "Approve this scope …", label, rule))
+    if not shown.plan:
+        parts.append(el("details", el("summary", "Other approvals"), *_others(asked, form), id="others"))
     return html(parts, deny)
+
+
+def _others(asked: Request, form: Callable[..., Html]) -> Iterator[Html]:
+    if not asks_fact(asked.reason):
+        label = el("label", "Approve the same call each time it is asked for in the next", for_="time")
+        time = el("input", type="text", id="time", name="time", value="1h", autocomplete="off")
+        yield form("duration", "Approve for a time …", label, time)
+    # The placeholder of a secret would be an argument of the edited call.
+    text = "" if SECRET in asked.form else asked.form
+    label = el("label", "Run this call of the same tool instead", for_="call")
+    call = el("textarea", text, id="call", name="call", rows=3, spellcheck="false", class_="form")
+    yield form("edit", "Approve this call instead …", label, call)
 
 
 def _input(name: str) -> Html:
@@ -227,11 +242,31 @@ def ask_again(visit: Visit) -> Made:
     shown = _shown(visit)
     if (stale := _stale(visit, shown)) is not None:
         return stale
-    decision = visit.desk.preview(shown.asked, _decision(visit.form, visit.visitor.name))
+    decision, instead = visit.desk.preview(shown.asked, _decision(visit.form, visit.visitor.name))
+    return _confirmation(visit, shown, decision, instead)
+
+
+def _confirmation(
+    visit: Visit, shown: Shown, decision: Decision, instead: Proposal | None, notice: str = ""
+) -> ViewPage:
     title, word = _words(shown.asked, decision)
     to, back = f"/view/request/{shown.asked.id}/decide", f"/view/request/{shown.asked.id}"
     fields = {"kind": decision.kind, "shown": shown.digest} | _fields(decision)
-    return confirmation(visit, title, [*_told(decision), shown.body], to, word, back, **fields)
+    told = [el("p", notice, role="alert", class_="bad") if notice else None, *_told(decision)]
+    if instead is not None:
+        fields["edited"] = _digest_of(decision, instead)
+        told += map(_difference, differences(instead.changes, instead.hide))
+        told.append(el("p", instead.changes.trouble, class_="mark") if instead.changes.trouble else None)
+        told.append(el("h2", "Instead of"))
+    page = confirmation(visit, title, [*told, shown.body], to, word, back, **fields)
+    return replace(page, status=409) if notice else page
+
+
+def _digest_of(decision: Decision, instead: Proposal) -> str:
+    """A digest of an edited call and its changes."""
+    changed = [one.to_json() for one in differences(instead.changes, instead.hide)]
+    seen = [canonical(decision.form) if decision.form else "", changed, to_text(instead.files)]
+    return hashlib.sha256(json.dumps(seen).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _words(asked: Request, decision: Decision) -> tuple[str, str]:
@@ -239,7 +274,12 @@ def _words(asked: Request, decision: Decision) -> tuple[str, str]:
     named = f"request {asked.id}"
     return {
         "once": (f"Approve {named} once?", "Yes, approve once"),
+        "duration": (
+            f"Approve {named} for {exact_time(decision.seconds or 0)}?",
+            "Yes, approve for this time",
+        ),
         "scope": (f"Approve the scope of {named}?", "Yes, approve this scope"),
+        "edit": (f"Approve another call instead of {named}?", "Yes, approve this call instead"),
         "deny": (f"Deny {named}?", "Yes, deny"),
         "answer": (f"Answer {named}?", "Yes, answer"),
     }[decision.kind]
@@ -248,6 +288,8 @@ def _words(asked: Request, decision: Decision) -> tuple[str, str]:
 def _told(decision: Decision) -> Iterator[Html]:
     if decision.kind == "scope":
         yield el("pre", question_of(decision))
+    elif decision.form is not None:
+        yield el("pre", laid_out(decision.form))
     elif decision.kind == "answer":
         yield html(el("p", "Your answer:"), el("pre", decision.answer))
     elif decision.kind == "deny":
@@ -262,6 +304,7 @@ def _fields(decision: Decision) -> dict[str, str]:
     """The decision as fields of a form."""
     seconds = "" if decision.seconds is None else f"{decision.seconds:g}"
     said = {"rule": decision.rule, "why": decision.why, "answer": decision.answer, "seconds": seconds}
+    said["call"] = canonical(decision.form) if decision.form else ""
     return {name: value for name, value in said.items() if value}
 
 
@@ -269,16 +312,21 @@ def _decision(form: Mapping[str, str], by: str) -> Decision:
     """The decision that a form says. Raises UsageError."""
     if (kind := KINDS.get(form.get("kind", ""))) is None:
         raise UsageError("The form does not say what to decide. Go back and choose.")
+    seconds = None
     try:
-        seconds = float(form["seconds"]) if kind == "scope" and "seconds" in form else None
+        if kind in ("scope", "duration") and "seconds" in form:
+            seconds = float(form["seconds"])
+        elif kind == "duration":
+            seconds = seconds_of(form.get("time", ""))
     except ValueError:
-        raise UsageError("The time of a scope is a number of seconds.") from None
+        raise UsageError("The time of an approval is a number of seconds.") from None
 
     def words(name: str, of: Kind) -> str:
         return form.get(name, "").replace("\r\n", "\n").strip() if kind == of else ""
 
     rule, why, answer = words("rule", "scope"), words("why", "deny"), words("answer", "answer")
-    return Decision(kind, by=by, seconds=seconds, rule=rule, why=why, answer=answer)
+    call = call_of(words("call", "edit")) if kind == "edit" else None
+    return Decision(kind, by=by, seconds=seconds, rule=rule, why=why, answer=answer, form=call)
 
 
 def _stale(visit: Visit, shown: Shown) -> ViewPage | None:
@@ -297,8 +345,14 @@ def decide(visit: Visit) -> Made:
     shown = _shown(visit)
     if (stale := _stale(visit, shown)) is not None:
         return stale
+    decision, files = _decision(visit.form, visit.visitor.name), shown.files
+    if decision.kind == "edit":
+        decision, instead = visit.desk.preview(shown.asked, decision)
+        if instead is None or visit.form.get("edited") != _digest_of(decision, instead):
+            return _confirmation(visit, shown, decision, instead, f"{CHANGED} nothing was decided.")
+        files = instead.files
     try:
-        visit.desk.decide(shown.asked, _decision(visit.form, visit.visitor.name), shown.files)
+        visit.desk.decide(shown.asked, decision, files)
     except ChangeDiffersError:
         return _page(visit, _shown(visit), f"{CHANGED} nothing was decided.", 409)
     return Redirection(f"/view/request/{shown.asked.id}")

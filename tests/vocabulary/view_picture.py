@@ -44,7 +44,7 @@ def taken(root: Path) -> tuple[bytes, str]:
         browser = Chromium(root / "chromium")
         try:
             tab = browser.tab()
-            tab.looks(width=WIDTH, height=HEIGHT)
+            tab.looks(width=WIDTH, height=HEIGHT, scripts=False)  # the page would fetch itself again
             tab.ask("Emulation.setScrollbarsHidden", hidden=True)
             tab.go(f"{home}in?code={view.code()}")
             tab.go(f"{home}request/{request.id}")

@@ -139,6 +139,15 @@ class Decisions(RequestStore):
             changes = Changes(trouble=f"{tool.name} has changed since this was asked.")
         return Proposal(tool, Redactor(form, tool.params, by_looks=False), changes, files)
 
+    def edited(self, request: str, form: CallForm) -> Proposal:
+        """The call ``form``, which a person would run instead of an open request, with its changes. Raises
+        UsageError."""
+        asked, _ = self._require_open(request)
+        tool = self._tool(asked)
+        call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
+        changes, files = look(tool, call, self._workspace)
+        return Proposal(tool, Redactor(form, tool.params, by_looks=False), changes or Changes(), files)
+
     def _renew(self, rows: Rows, request: str, files: str) -> None:
         for row in rows.where(id=request, state="pending"):
             rows.put(replace(row, files=files))
@@ -229,7 +238,10 @@ class Decisions(RequestStore):
         asked, form = self._require_open(request)
         if filled.form is not None:  # the edited call is bound to the files as they are now
             instead = Call(asked.call, filled.form, asked.route, asked.user, asked.session)
-            _, shown = look(self._tool(asked), instead, self._workspace)
+            _, found = look(self._tool(asked), instead, self._workspace)
+            if shown is not None and not fits(shown, found):
+                raise ChangeDiffersError("The edited call would change other files than you were shown.")
+            shown = found
         tool = self._tools(asked.session).find(asked.tool)
         params = _params(asked, form) if tool is None else tool.params
         why = encodable(Redactor(form, params, by_looks=False).text(filled.why))

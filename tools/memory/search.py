@@ -241,11 +241,9 @@ def said_by(store: Store, users: Collection[str], query: str, limit: int) -> lis
     """The best hits by words in the indexed conversations of these users, in sessions opened by these
     users only. Raises ToolError if the query is invalid."""
     own, values = opened_by(users)
-    sql = (
-        f"passages.session != 0 AND passages.user IN ({', '.join('?' * len(users))})"
-        f" AND (SELECT {own} FROM indexed_sessions AS e WHERE e.id = passages.session)"
-    )
-    visible = _Condition(sql, (*users, *values))
+    theirs = f"passages.session != 0 AND passages.user IN ({', '.join('?' * len(users))})"
+    alone = f"SELECT {own} FROM indexed_sessions AS e WHERE e.id = passages.session"  # noqa: S608
+    visible = _Condition(f"{theirs} AND ({alone})", (*users, *values))
     return _hits(store, words_of(query), None, visible, SearchOptions(limit, "conversations"), "")
 
 

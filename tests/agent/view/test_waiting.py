@@ -19,6 +19,7 @@ from quoth.tools.storage.database import Store
 
 WRITE = '(write-file :path "a.txt" :content "one\\nzwei\\n")'
 ONCE, SCOPE, DENY, ANSWER = "Approve once", "Approve this scope", "Deny", "Answer"
+TIME, EDIT = "Approve for a time", "Approve this call instead"
 HOSTILE = "<script>alert(1)</script></pre><img src=x onerror=alert(1)>\u202egnp.exe \x1b[2J [x](javascript:y)"
 SEEN = "&lt;script&gt;alert(1)&lt;/script&gt;&lt;/pre&gt;&lt;img src=x onerror=alert(1)&gt;\\u202egnp.exe"
 
@@ -118,6 +119,36 @@ def test_a_scope_is_approved_as_the_text_of_its_rule(view: Viewed, ann: Agent) -
     assert now(ann, request).decision == "scope"
     assert ann.call('(write-file :path "a.txt" :content "x")').status == "ok"
     assert ann.call('(write-file :path "b.txt" :content "x")').status == "pending"
+
+
+def test_the_same_call_is_approved_for_a_time(view: Viewed, ann: Agent) -> None:
+    browser, request = view.browser(), asked(ann)
+    assert "not soon" in browser.press(page_of(browser, request), TIME, time="soon")
+    sure = browser.press(page_of(browser, request), TIME, time="90m")
+    assert "for 90 minutes?" in sure
+    browser.press(sure, "Yes, approve for this time")
+    assert now(ann, request).decision == "duration"
+    assert [ann.call(WRITE).status for _ in range(2)] == ["ok", "ok"]
+
+
+def test_an_edited_call_is_approved_as_it_was_shown(view: Viewed, ann: Agent) -> None:
+    browser, request = view.browser(), asked(ann)
+    page = page_of(browser, request)
+    for wrong in ("(echo :text 1)", "(write-file", ""):
+        assert 'role="alert"' in browser.press(page, EDIT, call=wrong)
+    assert "zwei" in forms(page)[EDIT].fields["call"]
+    other = '(write-file :path "b.txt" :content "drei\\n")'
+    sure = browser.press(page, EDIT, call=other)
+    assert "+ drei" in sure
+    files(view.folder, {"b.txt": "of another\n"})
+    again = browser.press(sure, "Yes, approve this call instead")
+    assert (browser.status, now(ann, request).state) == (409, "pending")
+    assert "- of another" in again
+    browser.press(again, "Yes, approve this call instead")
+    assert now(ann, request).decision == "edit"
+    assert ann.call(WRITE).ok
+    assert (view.folder / "b.txt").read_text() == "drei\n"
+    assert (view.folder / "a.txt").read_text() == "one\ntwo\n"
 
 
 def test_a_rule_that_does_not_fit_is_a_sentence(view: Viewed, ann: Agent) -> None:
