@@ -186,9 +186,17 @@ def build(copy: Path, into: Path, how: str) -> Path:
 SETTINGS = {"build_editable": "{'editable_mode': 'strict'}"}
 
 
-def test_the_wheel_holds_the_one_package(tmp_path: Path) -> None:
-    copy = checkout(tmp_path)
-    with zipfile.ZipFile(build(copy, tmp_path, "build_wheel")) as wheel:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A copy of the checkout, and the wheel of it."""
+    folder = tmp_path_factory.mktemp("built")
+    copy = checkout(folder)
+    return copy, build(copy, folder, "build_wheel")
+
+
+def test_the_wheel_holds_the_one_package(built: tuple[Path, Path]) -> None:
+    copy, archive = built
+    with zipfile.ZipFile(archive) as wheel:
         names = wheel.namelist()
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"quoth"}
     source = {
@@ -213,26 +221,26 @@ def test_an_editable_install_is_the_same_package(tmp_path: Path, project: Path) 
     assert (Path(path) / "quoth/agent/client.py").samefile(copy / "agent/client.py")  # edited in place
 
 
-def test_archives_are_the_same_whoever_builds_them(tmp_path: Path) -> None:
+def test_archives_are_the_same_whoever_builds_them(tmp_path: Path, built: tuple[Path, Path]) -> None:
     """Other times, other rights, and a wheel from the source archive."""
-    here, there = checkout(tmp_path / "here"), checkout(tmp_path / "there")
-    for path in there.rglob("*"):
-        path.chmod(0o700 if path.is_dir() else 0o600)
-        os.utime(path, (10**9, 10**9))
-    made = {}
-    for copy in (here, there):
-        made[copy] = [
-            build(copy, tmp_path / copy.parent.name, f"build_{kind}") for kind in ("sdist", "wheel")
-        ]
-    for one, other in zip(*made.values(), strict=True):
-        assert one.read_bytes() == other.read_bytes(), one.name
 
-    with tarfile.open(made[here][0]) as archive:
+    def others(folder: Path) -> Path:
+        for path in folder.rglob("*"):
+            path.chmod(0o700 if path.is_dir() else 0o600)
+            os.utime(path, (10**9, 10**9))
+        return folder
+
+    here, wheel = built
+    source = build(here, tmp_path / "here", "build_sdist")
+    other = build(others(checkout(tmp_path)), tmp_path / "there", "build_sdist")
+    assert other.read_bytes() == source.read_bytes()
+
+    with tarfile.open(source) as archive:
         archive.extractall(tmp_path, filter="data")
         roots = {name.split("/")[1] for name in archive.getnames()}
     (unpacked,) = tmp_path.glob("quoth-*")
-    again = build(unpacked, tmp_path / "again", "build_wheel")
-    assert again.read_bytes() == made[here][1].read_bytes()
+    again = build(others(unpacked), tmp_path / "again", "build_wheel")
+    assert (again.name, again.read_bytes()) == (wheel.name, wheel.read_bytes())
     files = {".ci", "LICENSE", "NOTICE", "PKG-INFO", "README.org", "pyproject.toml", "setup.cfg"}
     assert roots == {*files, "quoth.egg-info", "agent", "neuro", "tools", "plans"}
 
@@ -252,8 +260,8 @@ def test_the_classifiers_are_the_pythons_that_the_readme_says_are_tested() -> No
     assert max(tried) == ".".join(map(str, NEWEST))  # doctor calls those after it untried
 
 
-def test_the_index_gets_the_readme_as_markdown(tmp_path: Path) -> None:
-    with zipfile.ZipFile(build(checkout(tmp_path), tmp_path, "build_wheel")) as wheel:
+def test_the_index_gets_the_readme_as_markdown(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[1]) as wheel:
         (name,) = (name for name in wheel.namelist() if name.endswith("/METADATA"))
         metadata = email.message_from_string(wheel.read(name).decode())
     assert metadata["Description-Content-Type"] == "text/markdown"
