@@ -1,48 +1,21 @@
-"""The main job on a real model: the small embedded one looks through the door and answers."""
+"""The main job on a real model: the small embedded one calls a tool through the door and answers. That it
+can call one rightly is tried in tests/agent/cli/test_model_tests.py."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
-from words import files, table_of
 
 from quoth.agent.cli import main as cli
 from quoth.agent.flight.plan_file import PlanFile
 from quoth.neuro.backends import local
-from quoth.tools import loading
-from quoth.tools.registry.table import cognitive_tools
 
 pytestmark = pytest.mark.timeout(1_200)  # on a machine with much else to do the model is slow
 
 PLANS = Path(__file__).parents[3] / "plans"
-TASK = "What is the title of notes.org?"
-
-
-def test_the_embedded_model_calls_a_tool_through_the_door_and_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files(tmp_path, {"notes.org": "#+TITLE: Bread\n\nFlour and water.\n"})
-    monkeypatch.chdir(tmp_path)
-    loading.load_tools(())
-    monkeypatch.setattr(local, "_cores", lambda: 1)  # the other one has tests of its own
-    # Of one tool the model is told in a few seconds, and of all that ship in half a minute.
-    monkeypatch.setattr(loading, "cognitive_tools", table_of(cognitive_tools.get("read-file")))
-    code = cli.main(["run", "--model", "local-small", "--max-reply-tokens", "24", "--json", TASK])
-    out, err = capsys.readouterr()
-    assert code == 0, err
-    told = json.loads(out)
-    assert told["status"] == "done"
-    looked = [call for call in told["calls"] if call["status"] == "ok"]
-    assert looked, told
-    assert looked[0]["form"].startswith("(")
-    assert looked[0]["audit"]["digest"]
-    assert told["usage"]["output_tokens"] > 0
-    # What a person sees: the form, its result, and the reply.
-    assert "→ (" in err
-    assert "← ok" in err
-    assert told["reply"].strip()
 
 
 def test_on_the_embedded_model_a_step_of_the_self_test_fails_by_its_expectation_alone(
@@ -68,3 +41,5 @@ def test_on_the_embedded_model_a_step_of_the_self_test_fails_by_its_expectation_
         assert step["text"].startswith(f"{expected[step['id']]} is not true: "), (step, err)
     assert code == (1 if failed else 0)
     assert report["notes"] == []
+    # What a person sees: the form, how its call ended, and the reply.
+    assert re.search(r"→ \(eval .*\n.*← \w+, .*\n(?s:.*)‹ \S", err), err
