@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import difflib
 import json
 import os
 import sys
@@ -46,6 +47,7 @@ from quoth.tools.mcp.config import (
 )
 from quoth.tools.mcp.entries import Effects, entry_name, refused_names, schema_fault, stated_effects
 from quoth.tools.mcp.pins import (
+    MAX_SAID,
     Fields,
     ServerPins,
     ToolChange,
@@ -61,6 +63,7 @@ from quoth.tools.mcp.pins import (
 from quoth.tools.mcp.server_log import log_path
 from quoth.tools.mcp.servers import fields_of, pins_of
 from quoth.tools.policy.files import at_home, load_policy
+from quoth.tools.text import listed as listed_words
 from quoth.tools.text import number_of
 from quoth.tools.visible import visible
 
@@ -310,6 +313,7 @@ def trust(options: ServerOptions) -> int:
         prompts=more[1],
         fault=schema_fault,
     )
+    pins = replace(pins, more=listed.more, instructions=listed.instructions)
     changed = changes(before or pins, config.target, listed.tools)
     refused = refused_names(config.name, pins.tools, lambda name: "")
     if before is not None and before.digest == pins.digest and before.address == pins.address:
@@ -352,8 +356,11 @@ def _shown(
     if listed.said:
         yield f"  it says it is {visible(listed.said)}"
     offers = [what for what, offered in (("resources", pins.resources), ("prompts", pins.prompts)) if offered]
-    if offers:
-        yield f"  it also offers {' and '.join(offers)}"
+    if offers := [*offers, *pins.more]:
+        yield f"  it also offers {listed_words(offers)}"
+    if pins.instructions and (before is None or before.instructions != pins.instructions):
+        yield "  its instructions, for the models of clients of quoth mcp proxy:"
+        yield from (f"  > {visible(line)}" for line in bounded(pins.instructions.splitlines()))
     same = 0
     for name, pin in pins.tools.items():
         if before is not None and name not in changed:
@@ -393,14 +400,21 @@ def diff(options: ServerOptions) -> int:
     pins = pins_named(options, config.name)
     listed, _ = _connected(config, options, _everything)
     changed = changes(pins, config.target, listed.tools)
+    before, now = (text.splitlines() for text in (pins.instructions, listed.instructions))
+    words = [visible(line) for line in difflib.unified_diff(before, now, "trusted", "now", lineterm="")]
     if options.json:
-        print_json({"server": config.name, "changes": [_change_json(one) for one in changed.values()]})
-        return FAILED if changed else DONE
+        rows = [_change_json(one) for one in changed.values()]
+        print_json({"server": config.name, "changes": rows, "instructions": words})
+        return FAILED if changed or words else DONE
     for change in changed.values():
         print_line(change.sentence())
         for line in bounded(change.difference()):
             print_line(f"  {line}")
-    if not changed:
+    if words:
+        print_line("It gives models other instructions.")
+        for line in bounded(words):
+            print_line(f"  {line}")
+    if not changed and not words:
         print_line(f"The tools of {config.name} are as you trusted them.")
         return DONE
     tell_next("To trust them as they are now", options.typed("mcp", "trust", config.name))
@@ -488,10 +502,11 @@ def has_screen(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 class _Listing:
-    """What a server says: its tools as they are on the wire, and its own name and version."""
+    """What a server says: its tools as they are on the wire, its own name and version, what else it offers,
+    and its instructions."""
 
-    def __init__(self, tools: list[Fields], said: str) -> None:
-        self.tools, self.said = tools, said
+    def __init__(self, tools: list[Fields], said: str, more: tuple[str, ...], instructions: str) -> None:
+        self.tools, self.said, self.more, self.instructions = tools, said, more, instructions
 
 
 async def _everything(connection: Connection) -> tuple[_Listing, tuple[bool, bool]]:
@@ -499,7 +514,9 @@ async def _everything(connection: Connection) -> tuple[_Listing, tuple[bool, boo
     listed = await connection.tools()
     said = f"{listed.server.name} {listed.server.version}" if listed.server else ""
     resources = await connection.resources() or await connection.resource_templates()
-    return _Listing(fields_of(listed.tools), said), (bool(resources), bool(await connection.prompts()))
+    more = tuple(one for one in listed.more if resources or one != "subscriptions")
+    found = _Listing(fields_of(listed.tools), said, more, (listed.instructions or "")[:MAX_SAID])
+    return found, (bool(resources), bool(await connection.prompts()))
 
 
 def _connected(config: ServerConfig, options: Options, use: Callable[[Connection], Awaitable[T]]) -> T:

@@ -7,13 +7,14 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quoth.agent.cli.common import agent_of, begin_to_serve
 from quoth.agent.cli.options import DONE, Options, RunOptions, argument, option, switch
 from quoth.agent.config.loading import load_config
 from quoth.agent.run.servers import configured
-from quoth.agent.terminal.output import complain, results_only
+from quoth.agent.terminal.output import results_only
 from quoth.tools.errors import UsageError
 from quoth.tools.installing import install_extra
 from quoth.tools.storage.paths import state_dir
@@ -113,6 +114,16 @@ def proxy_of(
     return McpProxy(opening, client_of, pins, secret=serving_key(), place=str(options.folder.resolve()))
 
 
+def proxy_named(
+    options: RunOptions, name: str, client_of: ClientOf, around: Callable[[Opening], Opening]
+) -> tuple[McpProxy, Path]:
+    """The proxy of a configured server, and the file of its pins. Raises UsageError if it is not trusted."""
+    from quoth.tools.mcp.servers import pins_of
+
+    pins = pins_named(options, name)
+    return proxy_of(options, pins, client_of, around), pins_of(servers_of(options).find(name), options.folder)
+
+
 def pins_named(options: Options, name: str) -> ServerPins:
     """The trusted tools of a configured server. Raises UsageError if it is not trusted."""
     from quoth.tools.mcp.pins import read_pins
@@ -123,23 +134,6 @@ def pins_named(options: Options, name: str) -> ServerPins:
     if pins is None:
         raise UsageError(f"{config.name} is not trusted yet. Type: quoth mcp trust {config.named}")
     return pins
-
-
-def trusted_servers(options: Options) -> list[ServerPins]:
-    """The trusted tools of each configured server that has any; a note for pins that cannot be read."""
-    from quoth.tools.mcp.pins import read_pins
-    from quoth.tools.mcp.servers import pins_of
-
-    found = []
-    for config in servers_of(options).configs.values():
-        try:
-            pins = read_pins(pins_of(config, options.folder))
-        except UsageError as error:
-            complain(str(error))
-            continue
-        if pins is not None:
-            found.append(pins)
-    return found
 
 
 def servers_of(options: Options) -> Servers:

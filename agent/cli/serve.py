@@ -10,10 +10,10 @@ import socket
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from quoth.agent.cli.common import agent_of, begin_to_serve
-from quoth.agent.cli.mcp_serve import EXPOSE, opening_tools, proxy_of, serving_key, trusted_servers
+from quoth.agent.cli.mcp_serve import EXPOSE, opening_tools, proxy_named, serving_key
 from quoth.agent.cli.options import DONE, INTERRUPTED, RunOptions, option
 from quoth.agent.settings import ROWS
 from quoth.agent.terminal.output import complain, results_only
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PORT = 8420
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class ServeOptions(RunOptions):
@@ -87,7 +88,7 @@ def serve_until_stopped(
     from quoth.agent.serve.app import build_app
     from quoth.agent.serve.ending import EndingServer
     from quoth.agent.serve.keys import KeyFile, make_keys
-    from quoth.agent.serve.mcp_http import PATH, client_of, mcp_part
+    from quoth.agent.serve.mcp_http import client_of, mcp_part, proxies_part
     from quoth.agent.serve.mcp_server import McpServer
     from quoth.agent.serve.openai import MODEL, openai_part
     from quoth.agent.view.door import ViewDoor
@@ -116,8 +117,13 @@ def serve_until_stopped(
     )
     desk, door = WorkspaceDesk(options), ViewDoor(state_dir(), secrets.token_hex(8), keys)
     view = view_part(door, desk, PLACES, stopping=lambda: server.should_exit)
-    proxies = [proxy_of(options, pins, client_of, telling_the_owner) for pins in trusted_servers(options)]
-    parts = [chats, mcp_part(tools), *(mcp_part(one, f"{PATH}/{one.name}") for one in proxies), view]
+    proxies = proxies_part(
+        telling_the_owner(
+            lambda name: proxy_named(options, name, client_of, telling_the_owner),
+            "No MCP server with this name is served.",
+        )
+    )
+    parts = [chats, mcp_part(tools), proxies, view]
     app = build_app(parts, keys, hosts=options.allow_host, origins=options.allow_origin)
     server = EndingServer(app, parts)
 
@@ -136,17 +142,16 @@ def serve_until_stopped(
     return DONE if server.finished else INTERRUPTED
 
 
-def telling_the_owner(opening: Callable[P, AsyncAgent]) -> Callable[P, AsyncAgent]:
-    """The same opening of an agent, for clients: the error may show lines of the owner's files, so it is
+def telling_the_owner(opening: Callable[P, T], said: str = "This agent cannot be opened.") -> Callable[P, T]:
+    """The same opening of an agent or a server, for clients: the error may show lines of the owner's files, so it is
     printed here, and the client gets a sentence."""
 
-    def opened(*args: P.args, **given: P.kwargs) -> AsyncAgent:
+    def opened(*args: P.args, **given: P.kwargs) -> T:
         try:
             return opening(*args, **given)
         except QuothError as error:
             complain(str(error))
-            said = "This agent cannot be opened. The output of quoth serve says why."
-            raise UsageError(said) from None
+            raise UsageError(f"{said} The output of quoth serve says why.") from None
 
     return opened
 

@@ -22,6 +22,7 @@ from quoth.agent.serve.mcp_asking import seal
 from quoth.agent.serve.mcp_calls import ClientCalls, Context, McpClient
 from quoth.agent.serve.mcp_changes import AnnouncingServer
 from quoth.agent.serve.mcp_shape import RUN, ShownTool, failed, form_of, name_at_client, result_of, tools_of
+from quoth.agent.terminal.output import complain
 from quoth.tools.call.call import PROGRAMS
 from quoth.tools.errors import QuothError, did_you_mean
 from quoth.tools.policy.limits import only_reads
@@ -67,6 +68,7 @@ class McpServer:
         self._shown: dict[McpClient, tuple[ToolTable | None, str, Mapping[str, ShownTool]]] = {}
         self.server = AnnouncingServer(
             "quoth",
+            client_of=client_of,
             version=version("quoth"),
             instructions=INSTRUCTIONS,
             on_list_tools=self._list_tools,
@@ -93,7 +95,7 @@ class McpServer:
     def _agent(self, ctx: Context) -> AsyncAgent:
         agent = self._calls.agent(ctx)
         if agent not in self._seen:  # before anything of it is listed
-            with contextlib.suppress(QuothError):
+            with contextlib.suppress(Exception):  # the watch reports it
                 self._seen[agent] = offers.marks_of(agent)
         if self._watching is None:
             self._watching = asyncio.create_task(self._watch())
@@ -102,14 +104,22 @@ class McpServer:
     async def _watch(self) -> None:
         """Announce the lists that have changed."""
         seen = self._seen
+        told = ""  # why the lists cannot be looked at, as it was last reported
         while True:
             changed: set[str] = set()
             for agent in self._calls.agents:
-                with contextlib.suppress(QuothError):  # a store that cannot be read is looked at again
+                try:
                     now = offers.marks_of(agent)
-                    before = seen.get(agent, now)
-                    changed |= {kind for kind, mark in now.items() if before[kind] != mark}
-                    seen[agent] = now
+                except QuothError:  # a store that cannot be read is looked at again
+                    continue
+                except Exception as error:
+                    if (why := f"{type(error).__name__}: {error}") != told:
+                        complain(f"Changes of lists cannot be announced to MCP clients now. {why}")
+                        told = why
+                    continue
+                before = seen.get(agent, now)
+                changed |= {kind for kind, mark in now.items() if before[kind] != mark}
+                seen[agent] = now
             for kind in sorted(changed):
                 self.server.announce(kind)
             await asyncio.sleep(WATCH_SECONDS)

@@ -129,9 +129,11 @@ async def proxied(
     mode: str = "legacy",
     name: str = "editor",
     heard: Callable[[Any], Any] | None = None,
+    level: str | None = None,
     **settings: Any,
 ) -> AsyncIterator[Client]:
-    """A client in front of a proxy in this process, for the server of a house."""
+    """A client in front of a proxy in this process, for the server of a house. ``level``: of the log that it
+    wants with each request."""
 
     def opening(caller: Caller) -> AsyncAgent:
         agent = house.agent(session=f"mcp-{caller.name}", **{"consent": None, **settings})
@@ -151,6 +153,7 @@ async def proxied(
             mode=mode,  # type: ignore[arg-type]
             client_info=info,
             message_handler=hearing(heard),
+            log_level=level,  # type: ignore[arg-type]
             **asks,
         ) as found:
             yield found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,23 @@ from mcp_server import Fixture, config
 from words import AsyncAgent
 
 from quoth.tools.mcp.config import read_file
-from quoth.tools.mcp.pins import pinned, write_pins
+from quoth.tools.mcp.pins import MORE, pinned, write_pins
 from quoth.tools.mcp.servers import fields_of, pins_of
+
+SAID = "A server for tests."
 
 
 class House:
     """A workspace with the fixture server, which is trusted as it is now, and the rules of its person."""
 
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, *more: str) -> None:
         self.root, self.own = root / "work", root / "own"
         self.root.mkdir()
         self.own.mkdir()
         monkeypatch.setenv("QUOTH_CONFIG", str(self.own))
         self.knobs, self.effects = root / "knobs.json", root / "effects.txt"
         self.file = root / "servers.json"
-        argv = ("--knobs", str(self.knobs), "--effects", str(self.effects))
+        argv = ("--knobs", str(self.knobs), "--effects", str(self.effects), *more)
         self.file.write_text(json.dumps(config(*argv)))
         self.config = read_file(self.file).configs["fixture"]
         self.pins = pins_of(self.config, self.root)
@@ -35,7 +38,8 @@ class House:
         """Trust the tools that the server has with these knobs."""
         self.knobs.write_text(json.dumps(knobs))
         tools = fields_of(Fixture(knobs=str(self.knobs)).tools())
-        write_pins(self.pins, pinned("fixture", self.config.target, tools, resources=True, prompts=True))
+        pins = pinned("fixture", self.config.target, tools, resources=True, prompts=True)
+        write_pins(self.pins, replace(pins, more=MORE, instructions=SAID))
 
     def turn(self, **knobs: Any) -> None:
         """Change the server."""

@@ -5,8 +5,9 @@
 ``note`` and ``order`` append a line to the file of ``--effects``, so that a test can count effects. The file
 of ``--knobs`` is JSON and is read again at every request: ``{"tools": {NAME: {FIELD: VALUE} or null}}``
 changes the fields of a tool as they are on the wire, or removes it; ``"only"`` names the tools to keep,
-``"many"`` adds ``tool-0`` and so on, ``"page"`` is the number of tools on a page. The tool ``change`` writes
-such a change and announces it. With ``--handshake`` the server knows only the revisions before 2026-07-28.
+``"many"`` adds ``tool-0`` and so on, ``"says"`` are its instructions, ``"page"`` is the number of tools on a
+page. The tool ``change`` writes such a change and announces it. With ``--handshake`` the server knows only
+the revisions before 2026-07-28.
 With ``--http`` the first line of stdout is its URL.
 
 A tool that asks serves both kinds of revisions: by a request of its own in a handshake revision, and by an
@@ -31,7 +32,12 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourceUpdated,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError
 
 HERE = Path(__file__).resolve()
@@ -39,6 +45,7 @@ PICTURE = base64.b64decode(  # a PNG of one point
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 INPUT_REQUIRED = "2026-07-28"
+LEVELS = ("debug", "info", "error")  # of the log, those that are used here
 Context = ServerRequestContext[Any, Any]
 Answer = types.CallToolResult | types.InputRequiredResult
 
@@ -133,6 +140,8 @@ class Fixture:
     def __init__(self, effects: str = "", knobs: str = "", many: int = 0) -> None:
         self.effects, self.knobs_file, self.many = effects, knobs, many
         self.bus = InMemorySubscriptionBus()
+        self.level = "info"  # of the log, for clients with a handshake
+        self.followed: set[str] = set()  # resources
 
     def knobs(self) -> dict[str, Any]:
         try:
@@ -211,7 +220,7 @@ class Fixture:
                 types.TextContent(text="Five things."),
                 types.ImageContent(data=picture, mime_type="image/png"),
                 types.AudioContent(data=base64.b64encode(b"RIFF0000WAVE").decode(), mime_type="audio/wav"),
-                types.ResourceLink(uri="memo://two", name="two"),
+                types.ResourceLink(uri="memo://two", name="two", title="The second memo"),
                 types.EmbeddedResource(resource=file),
             ]
         )
@@ -288,6 +297,39 @@ class Fixture:
         await self.bus.publish(ToolsListChanged())
         return _text("changed")
 
+    # Two tools that only a knob adds.
+
+    async def tool_log(self, ctx: Context, params: Any, args: dict[str, Any]) -> Answer:
+        """Say one thing at each of three levels."""
+        for level in ("debug", "info", "error"):
+            message: Any = types.LoggingMessageNotificationParams(level=level, data=level, logger="fixture")  # type: ignore[arg-type]
+            if ctx.protocol_version >= INPUT_REQUIRED:
+                await ctx.session.send_log_message(level, level, "fixture")  # type: ignore[arg-type]
+            elif LEVELS.index(level) >= LEVELS.index(self.level):
+                await ctx.session.send_notification(types.LoggingMessageNotification(params=message))
+        return _text("logged")
+
+    async def tool_touch(self, ctx: Context, params: Any, args: dict[str, Any]) -> Answer:
+        """Announce that a resource has changed."""
+        if args["uri"] in self.followed:
+            await ctx.session.send_resource_updated(args["uri"])
+        await self.bus.publish(ResourceUpdated(args["uri"]))
+        return _text("touched")
+
+    async def set_level(self, ctx: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
+        self.level = params.level
+        return types.EmptyResult()
+
+    async def subscribe(self, ctx: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
+        if not str(params.uri).startswith("memo://"):
+            raise MCPError(types.INVALID_PARAMS, f"Unknown resource: {params.uri}")
+        self.followed.add(str(params.uri))
+        return types.EmptyResult()
+
+    async def unsubscribe(self, ctx: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
+        self.followed.discard(str(params.uri))
+        return types.EmptyResult()
+
     # Resources and prompts.
 
     async def list_resources(self, ctx: Context, params: Any) -> types.ListResourcesResult:
@@ -324,7 +366,7 @@ class Fixture:
         return Server(
             "fixture",
             version="1.0",
-            instructions="A server for tests.",
+            instructions=self.knobs().get("says", "A server for tests."),
             on_list_tools=self.list_tools,
             on_call_tool=self.call_tool,
             on_list_resources=self.list_resources,
@@ -332,6 +374,9 @@ class Fixture:
             on_list_prompts=self.list_prompts,
             on_get_prompt=self.get_prompt,
             on_completion=self.complete,
+            on_set_logging_level=self.set_level,
+            on_subscribe_resource=self.subscribe,
+            on_unsubscribe_resource=self.unsubscribe,
             on_subscriptions_listen=ListenHandler(self.bus),
         )
 

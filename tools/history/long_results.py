@@ -22,7 +22,7 @@ ID_CHARS = 8
 class OnlyNames:
     """Gives texts their ids without storing them, for a replayed run."""
 
-    def keep(self, text: str) -> str:
+    def keep(self, text: str, *, synced: bool = True) -> str:
         return id_of(text)
 
 
@@ -43,13 +43,13 @@ class StorePages:
         self._clock = clock
         self._pruned = False
 
-    def keep(self, text: str) -> str:
+    def keep(self, text: str, *, synced: bool = True) -> str:
         """Store a text, synced to disk, and return its id; empty on a full disk: then the model receives no
-        id."""
+        id. Without ``synced`` it is on disk with the next synced write."""
         text = text.encode("utf-8", "replace").decode()
         id = id_of(text)
         try:
-            with self._store().transaction() as run:
+            with self._store().transaction(synced=synced) as run:
                 if not self._pruned:
                     run("DELETE FROM texts WHERE at < ?", (self._clock() - KEPT_SECONDS,))
                 run(

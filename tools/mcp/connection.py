@@ -27,6 +27,7 @@ from quoth.tools.mcp.failures import LoginNeeded as LoginNeeded
 from quoth.tools.mcp.failures import McpError as McpError
 from quoth.tools.mcp.failures import McpTimeout as McpTimeout
 from quoth.tools.mcp.failures import RestartedError as RestartedError
+from quoth.tools.mcp.relay import RELAY
 from quoth.tools.mcp.server_log import log_path
 from quoth.tools.text import short
 from quoth.tools.visible import visible
@@ -79,6 +80,8 @@ class Listed:
     instructions: str | None
     version: str
     """The negotiated revision of the protocol."""
+    more: tuple[str, ...] = ()
+    """What else it offers, of MORE in pins.py."""
 
 
 DEADLINES = Deadlines()
@@ -115,6 +118,10 @@ class Connection:
         self._not_before = 0.0  # time of the loop
         self._closed = False
         self._listeners: list[Listener] = []
+        self._hearers: list[Callable[[Any], None]] = []
+        self._level = ""  # the lowest level of log messages that a server with a handshake was asked for
+        self._uris: set[str] = set()  # of the resources whose changes it announces
+        self._streams: dict[str, asyncio.Task[None]] = {}  # of announcements, by URI; "" for those of lists
         self._timeouts: set[asyncio.Timeout] = set()  # of the open requests
 
     # Requests
@@ -128,7 +135,7 @@ class Connection:
         """All tools of the server. Raises RestartedError if ``start`` is not its present start."""
         client = await self._client(start)
         tools = await self._list(client, client.session.list_tools, "tools")
-        return Listed(tools, client.server_info, client.instructions, client.protocol_version)
+        return Listed(tools, client.server_info, client.instructions, client.protocol_version, _more(client))
 
     async def call(
         self,
@@ -152,6 +159,7 @@ class Connection:
             arguments=dict(arguments),
             input_responses=None if answers is None else dict(answers),
             request_state=state,
+            _meta=await self._log_wish(client),
         )
         return await self._timed(
             partial(self._called, client, types.CallToolRequest(params=params)), deadline, idle, on_progress
@@ -184,10 +192,12 @@ class Connection:
         self, uri: str, *, state: str | None = None, answers: Mapping[str, Any] | None = None
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         client = await self._client()
+        wish = await self._log_wish(client)
 
         async def read(progress: Progress) -> types.ReadResourceResult | types.InputRequiredResult:
             return await client.session.read_resource(
                 uri,
+                meta=wish,
                 input_responses=None if answers is None else dict(answers),
                 request_state=state,
                 allow_input_required=True,
@@ -204,17 +214,78 @@ class Connection:
         answers: Mapping[str, Any] | None = None,
     ) -> types.GetPromptResult | types.InputRequiredResult:
         client = await self._client()
+        wish = await self._log_wish(client)
 
         async def get(progress: Progress) -> types.GetPromptResult | types.InputRequiredResult:
             return await client.session.get_prompt(
                 name,
                 dict(arguments),
+                meta=wish,
                 input_responses=None if answers is None else dict(answers),
                 request_state=state,
                 allow_input_required=True,
             )
 
         return await self._timed(get)
+
+    async def log_from(self, level: str) -> None:
+        """Ask a server with a handshake for its log, from this level on; later servers are asked in each
+        request. Raises McpError."""
+        import mcp_types as types
+
+        client = await self._client()
+        if not _is_modern(client) and "logging" in _more(client):
+            asked: Any = types.SetLevelRequestParams(level=level)  # type: ignore[arg-type]
+            await self._timed(
+                lambda progress: client.session.send_request(
+                    types.SetLevelRequest(params=asked), types.EmptyResult
+                )
+            )
+            self._level = level
+
+    async def _log_wish(self, client: Client) -> Any:
+        """What a request says of the log that the client in front of us wants."""
+        from mcp_types import LOG_LEVEL_META_KEY
+
+        relay = RELAY.get()
+        if relay is None or not relay.level:
+            return None
+        if _is_modern(client):
+            return {LOG_LEVEL_META_KEY: relay.level}
+        if relay.level != self._level:
+            await self.log_from(relay.level)
+        return None
+
+    async def subscribe(self, uri: str) -> None:
+        """Let the server announce changes of a resource, also once it is started again. Raises McpError."""
+        import mcp_types as types
+
+        client = await self._client()
+        if _is_modern(client):
+            if uri not in self._streams and self._ready is not None:
+                opened = self._stream(client, uri, self._ready)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(opened.wait(), MOMENT)
+        else:
+            asked = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
+            await self._timed(lambda progress: client.session.send_request(asked, types.EmptyResult))
+        self._uris.add(uri)
+
+    async def unsubscribe(self, uri: str) -> None:
+        """The opposite of ``subscribe``. Raises McpError."""
+        import mcp_types as types
+
+        self._uris.discard(uri)
+        client = await self._client()
+        if (stream := self._streams.pop(uri, None)) is not None:
+            stream.cancel()
+        elif not _is_modern(client):
+            asked = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=uri))
+            await self._timed(lambda progress: client.session.send_request(asked, types.EmptyResult))
+
+    def on_message(self, hearer: Callable[[Any], None]) -> None:
+        """Call ``hearer`` with each message of the log and each change of a resource."""
+        self._hearers.append(hearer)
 
     def on_change(self, listener: Listener) -> None:
         """Call ``listener`` with ``tools``, ``resources`` or ``prompts`` when the server announces that this
@@ -314,27 +385,45 @@ class Connection:
 
     async def _watched(self, client: Client, ready: asyncio.Future[Client], stop: asyncio.Event) -> None:
         """Until ``stop`` is set, listen for changes: if the server is quick, before anything is listed."""
-        opened = asyncio.Event()
-        listening = asyncio.create_task(self._listen(client, ready, opened))
+        self._level = ""
+        opened, again = self._stream(client, "", ready), None
         try:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(opened.wait(), MOMENT)
             if not stop.is_set():
                 ready.set_result(client)
+                again = asyncio.create_task(self._subscribe_again())
                 await stop.wait()
         finally:
-            listening.cancel()
-            await asyncio.wait({listening})
+            streams = {*self._streams.values(), *([again] if again is not None else [])}
+            self._streams.clear()
+            for stream in streams:
+                stream.cancel()
+            await asyncio.wait(streams)
 
-    async def _listen(self, client: Client, ready: asyncio.Future[Client], opened: asyncio.Event) -> None:
-        """Since 2026-07-28, changes are announced on a stream that is requested. ``opened`` is set once the
-        first is open, or the server has none."""
+    async def _subscribe_again(self) -> None:
+        """Subscribe to the resources as before the server was started again."""
+        for uri in sorted(self._uris):
+            with contextlib.suppress(McpError):  # it offers them no more
+                await self.subscribe(uri)
+
+    def _stream(self, client: Client, uri: str, ready: asyncio.Future[Client]) -> asyncio.Event:
+        opened = asyncio.Event()
+        self._streams[uri] = asyncio.create_task(self._listen(client, uri, ready, opened))
+        return opened
+
+    async def _listen(
+        self, client: Client, uri: str, ready: asyncio.Future[Client], opened: asyncio.Event
+    ) -> None:
+        """Since 2026-07-28, changes are announced on a stream that is requested: those of one resource, or of
+        the lists. Changes of resources reach ``_heard`` as well. ``opened`` is set once the first stream is
+        open, or the server has none."""
         from mcp.client.subscriptions import ListenNotSupportedError
 
         offered = client.server_capabilities
         kinds = {"tools": offered.tools, "prompts": offered.prompts, "resources": offered.resources}
-        wanted = [kind for kind, offer in kinds.items() if offer and offer.list_changed]
-        if not wanted:
+        wanted = [kind for kind, offer in kinds.items() if offer and offer.list_changed and not uri]
+        if not wanted and not uri:
             opened.set()
             return
         for pause in PAUSES[1:]:
@@ -343,11 +432,14 @@ class Connection:
                     tools_list_changed="tools" in wanted,
                     prompts_list_changed="prompts" in wanted,
                     resources_list_changed="resources" in wanted,
+                    resource_subscriptions=[uri] if uri else [],
                 ) as events:
                     for kind in wanted if ready.done() else ():  # a change may have gone unnoticed
                         self._tell(kind)
                     opened.set()
                     async for event in events:
+                        if uri:
+                            continue
                         self._tell(type(event).__name__.removesuffix("ListChanged").lower())
             except ListenNotSupportedError:
                 opened.set()
@@ -359,8 +451,12 @@ class Connection:
                 self._tell(kind)
 
     async def _heard(self, message: Any) -> None:
-        """A notification, in the revisions before 2026-07-28."""
+        """A notification: on every connection those of resources and of the log, and in the revisions before
+        2026-07-28 those of lists."""
         name = type(message).__name__
+        if name in ("LoggingMessageNotification", "ResourceUpdatedNotification"):
+            for hearer in tuple(self._hearers):
+                hearer(message)
         kinds = {"ToolList": "tools", "PromptList": "prompts", "ResourceList": "resources"}
         if kind := kinds.get(name.removesuffix("ChangedNotification")):
             self._tell(kind)
@@ -557,6 +653,24 @@ def _is_task(error: Any) -> bool:
     """Whether the result that is not valid is a task."""
     found = [one["input"] for one in error.errors(include_url=False) if isinstance(one["input"], dict)]
     return any("task" in one or one.get("resultType") == "task" for one in found)
+
+
+def _is_modern(client: Client) -> bool:
+    """Whether the connection has no handshake."""
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    return client.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _more(client: Client) -> tuple[str, ...]:
+    """What a server offers beside tools and lists."""
+    said = client.server_capabilities
+    offered = {
+        "logging": said.logging is not None,
+        "completions": said.completions is not None,
+        "subscriptions": said.resources is not None and bool(said.resources.subscribe),
+    }
+    return tuple(name for name, is_offered in offered.items() if is_offered)
 
 
 @cache

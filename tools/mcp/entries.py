@@ -173,7 +173,7 @@ class Entries:
 
             relay = RELAY.get()
             answer = await server.call(pin.name, pin.digest, send, call, ctx)
-            relayed(answer)
+            relayed(answer, call, ctx)
             return results.value_of(answer, ctx, self._name, declared=pin.declares)
 
         return self._entry(
@@ -246,7 +246,7 @@ class Entries:
             answer = await self._server.call("", served.digest, send, call, ctx)
             if isinstance(answer, list):
                 return [_listed(one) for one in answer]
-            relayed(answer)
+            relayed(answer, call, ctx)
             return results.resources(answer.contents, ctx)
 
         uri = {"type": "string", "description": "URI of the resource; without it, all are listed"}
@@ -272,7 +272,7 @@ class Entries:
             answer = await self._server.call("", served.digest, send, call, ctx)
             if isinstance(answer, list):
                 return [_listed(one) for one in answer]
-            relayed(answer)
+            relayed(answer, call, ctx)
             return [
                 {"role": one.role, "content": results.parts_of([one.content], ctx)} for one in answer.messages
             ]

@@ -39,6 +39,9 @@ MAX_SHOWN = 4_000  # characters of one line
 MOST_LINES = 300  # of one tool, at a terminal
 MAX_FILE = 64_000_000  # bytes
 CHECKED = 1  # to be raised where the bounds of schemas (registry/whole_schema.py) are tightened
+OWN = ("server", "address", "first", "resources", "prompts", "more", "instructions", "checked", "at")
+MORE = ("logging", "completions", "subscriptions")  # what a server may offer beside tools and lists
+MAX_SAID = 10_000  # characters of a server's instructions
 KEPT = ("name", "digest", "text", "about", "declares", "says", "renewed", "fault")
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 Fields = Mapping[str, Any]
@@ -79,8 +82,9 @@ class ToolPin:
 @dataclass(frozen=True)
 class ServerPins:
     """The trusted tools of one server, by their names at the server. ``address`` is its command or URL, for
-    people; ``resources`` and ``prompts`` say whether it offers these. ``first`` are the digests with which
-    tools, present or gone, were first trusted; ``checked``: by which bounds their schemas were checked."""
+    people; ``resources`` and ``prompts`` say whether it offers these, and ``more`` which of MORE.
+    ``instructions`` are its words for models. ``first`` are the digests with which tools, present or gone,
+    were first trusted; ``checked``: by which bounds their schemas were checked."""
 
     server: str
     address: str
@@ -88,6 +92,8 @@ class ServerPins:
     first: Mapping[str, str] = field(default_factory=dict, compare=False)
     resources: bool = False
     prompts: bool = False
+    more: tuple[str, ...] = ()
+    instructions: str = ""
     checked: int = field(default=0, compare=False)
     at: str = field(default="", compare=False)
 
@@ -95,6 +101,8 @@ class ServerPins:
     def digest(self) -> str:
         """The digest of all of it: what a person says yes to."""
         said = [self.address, self.resources, self.prompts, sorted(pin.digest for pin in self.tools.values())]
+        if self.more or self.instructions:
+            said += [*self.more, self.instructions]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
 
 
@@ -226,7 +234,7 @@ def pinned(
         renewed = first.setdefault(name, digest) != digest
         pins[name] = ToolPin.of(fields, digest, renewed=renewed, fault=fault(fields))
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return ServerPins(server, address, pins, first, resources, prompts, CHECKED, now)
+    return ServerPins(server, address, pins, first, resources, prompts, checked=CHECKED, at=now)
 
 
 # The files
@@ -248,7 +256,7 @@ def read_pins(path: Path) -> ServerPins | None:
             raise ValueError("another digest")
         whole = json.loads(data)
         tools = {one[0]: _pin(*one) for one in whole.pop("tools")}
-        return ServerPins(tools=tools, **whole)
+        return ServerPins(tools=tools, more=tuple(whole.pop("more", ())), **whole)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
@@ -263,10 +271,7 @@ def _pin(*kept: Any) -> ToolPin:
 def write_pins(path: Path, pins: ServerPins) -> None:
     """Replace the pins of a server. Raises UsageError."""
     whole = {
-        **{
-            key: getattr(pins, key)
-            for key in ("server", "address", "first", "resources", "prompts", "checked", "at")
-        },
+        **{key: getattr(pins, key) for key in OWN},
         "tools": [[getattr(pin, key) for key in KEPT] for pin in pins.tools.values()],
     }
     data = json.dumps(whole, ensure_ascii=True).encode()

@@ -77,7 +77,7 @@ class LiveServer:
         """Raises UsageError if the pins cannot be read."""
         self.config = config
         self._setup, self._path = setup, pins_of(config, setup.root)
-        self._stamp = _stamp(self._path)
+        self._stamp = stamp_of(self._path)
         self._pins = read_pins(self._path)
         self._connection: Connection | None = None
         self._questions = Questions(config.name, setup.root, sampling=setup.sampling)
@@ -86,12 +86,13 @@ class LiveServer:
         self._lock = asyncio.Lock()
         self._listed: list[Any] = []
         self._listeners: list[Callable[[str], None]] = []
+        self._hearers: list[Callable[[Any], None]] = []
         self.changed: dict[str, ToolChange] = {}
 
     @property
     def pins(self) -> ServerPins | None:
         """The present pins; None if the server is not trusted. Raises UsageError if they cannot be read."""
-        if (stamp := _stamp(self._path)) != self._stamp:
+        if (stamp := stamp_of(self._path)) != self._stamp:
             self._pins = None
             self._pins = read_pins(self._path)
             self._stamp, self._compared = stamp, -1
@@ -150,6 +151,11 @@ class LiveServer:
         """Call ``listener`` with ``tools``, ``resources`` or ``prompts`` when that list may have changed."""
         self._listeners.append(listener)
 
+    def on_message(self, hearer: Callable[[Any], None]) -> None:
+        """Call ``hearer`` with each message of the server's log, and each announcement that a resource has
+        changed, as the SDK reads them."""
+        self._hearers.append(hearer)
+
     async def _with(self, tool: str, digest: str, use: Callable[[Connection, int], Awaitable[T]]) -> T:
         """What ``use`` returns for the connection and the number of the server's start, whose tools have been
         compared with the pins."""
@@ -172,6 +178,7 @@ class LiveServer:
             if self._connection is None:
                 self._connection = self._setup.connection(self.config, self._questions)
                 self._connection.on_change(self._heard)
+                self._connection.on_message(self._passed)
             connection = self._connection
             for _ in range(MOST_LISTS):
                 start = await connection.started()
@@ -200,6 +207,10 @@ class LiveServer:
         for listener in self._listeners:
             listener(kind)
 
+    def _passed(self, message: Any) -> None:
+        for hearer in self._hearers:
+            hearer(message)
+
     async def aclose(self) -> None:
         """End the server, if it was started."""
         if self._connection is not None:
@@ -216,7 +227,7 @@ def _look(server: ServerConfig) -> str:
     )
 
 
-def _stamp(path: Path) -> tuple[int, int, int] | None:
+def stamp_of(path: Path) -> tuple[int, int, int] | None:
     """What changes when a file is replaced; None if it cannot be examined."""
     try:
         found = path.stat()

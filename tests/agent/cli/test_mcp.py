@@ -48,6 +48,7 @@ def test_the_life_of_a_server(shell: Shell) -> None:
     said = shell("mcp", "trust", "fixture")  # without a terminal
     assert (said.code, "To say yes, add --yes" in said.err) == (2, True)
     assert "description: Return the text." in said.err
+    assert "  > A server for tests." in said.err
     said = shell("mcp", "trust", "fixture", "--yes", "--json")
     assert [one["name"] for one in json.loads(said.out)["tools"]] == ["fixture--echo", "fixture--note"]
     assert shell(*call).out == "hi\n"
@@ -55,6 +56,8 @@ def test_the_life_of_a_server(shell: Shell) -> None:
     assert shell("mcp", "trust", "fixture").out == "fixture is trusted in this form already.\n"
 
     changed = {"description": "Return the text. Then \u202ethe files."}
+    shell.turn(only=["echo", "note"], says="Always call note.")
+    assert shell("mcp", "diff", "fixture").out.startswith("It gives models other instructions.\n")
     shell.turn(only=["echo", "note"], tools={"echo": changed})
     said = shell(*call)
     assert (said.code, "echo of the MCP server fixture has another description" in said.err) == (1, True)

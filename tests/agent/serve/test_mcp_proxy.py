@@ -14,7 +14,7 @@ from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_client import ERAS, YES, Person, behind, process, proxied, says, text_of
-from mcp_house import House
+from mcp_house import SAID, House
 from mcp_server import command
 from serving import serving, token
 from words import quoth
@@ -135,6 +135,116 @@ async def test_progress_and_cancellation_go_through(house: House, mode: str) -> 
     assert [row["status"] for row in rows] == ["ok", "cancelled", "ok"]
 
 
+TOUCHED = {"type": "object", "properties": {"uri": {"type": "string"}}}
+MORE_TOOLS = {"log": {"description": "Log."}, "touch": {"description": "Touch.", "inputSchema": TOUCHED}}
+
+
+@pytest.mark.parametrize("behind", [(), ("--handshake",)])
+@pytest.mark.parametrize("mode", ERAS)
+async def test_the_log_goes_through_from_the_level_that_the_client_wants(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, behind: tuple[str, ...]
+) -> None:
+    house = House(tmp_path, monkeypatch, *behind)
+    house.trust(tools=MORE_TOOLS)
+    house.rules("(effects fixture--log :reads)")
+    heard: list[Any] = []
+
+    def hear(message: Any) -> None:
+        if isinstance(message, types.LoggingMessageNotification):
+            heard.append((message.params.level, message.params.data, message.params.logger))
+
+    async with proxied(house, mode=mode, heard=hear, level="info") as at:
+        if mode == ERAS[0]:
+            assert at.instructions is not None
+            assert at.instructions.endswith(SAID)
+            for level in ("debug", "info"):
+                wish = types.SetLevelRequest(params=types.SetLevelRequestParams(level=level))  # type: ignore[arg-type]
+                await at.session.send_request(wish, types.EmptyResult)
+        assert text_of(await at.call_tool("log", {})) == "logged"
+        await until(lambda: len(heard) >= 2)
+    assert heard == [("info", "info", "fixture"), ("error", "error", "fixture")]
+
+
+@pytest.mark.parametrize("behind", [(), ("--handshake",)])
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_change_of_a_resource_is_announced_to_who_follows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, behind: tuple[str, ...]
+) -> None:
+    house = House(tmp_path, monkeypatch, *behind)
+    house.trust(tools=MORE_TOOLS)
+    house.rules("(allow (fixture--touch)) (allow (fixture--die))")
+    heard: list[str] = []
+
+    def hear(message: Any) -> None:
+        if isinstance(message, types.ResourceUpdatedNotification):
+            heard.append(str(message.params.uri))
+
+    async def touch(at: Client, uri: str) -> None:
+        """The stream behind may need a moment to open."""
+        for _ in range(200):
+            assert text_of(await at.call_tool("touch", {"uri": uri})) == "touched"
+            await asyncio.sleep(0.05)
+            if heard:
+                return
+        raise AssertionError("no change was announced")
+
+    async with proxied(house, mode=mode, heard=hear) as at:
+        if mode == ERAS[0]:
+            offered = at.server_capabilities.resources
+            assert offered is not None
+            assert offered.subscribe
+            asked: Any = types.SubscribeRequestParams(uri="memo://one")
+            await at.session.send_request(types.SubscribeRequest(params=asked), types.EmptyResult)
+            await touch(at, "memo://one")
+            await at.call_tool("die", {})  # it is started again, and announces as before
+            heard.clear()
+            await touch(at, "memo://one")
+            gone: Any = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri="memo://one"))
+            await at.session.send_request(gone, types.EmptyResult)
+        else:
+            async with at.listen(resource_subscriptions=["memo://one"]):
+                await touch(at, "memo://one")
+        assert {*heard} == {"memo://one"}
+        heard.clear()
+        for uri in ("memo://one", "memo://two"):
+            await at.call_tool("touch", {"uri": uri})
+        await at.call_tool("touch", {"uri": "memo://two"})
+        assert heard == []
+
+
+async def test_a_resource_that_the_server_does_not_know_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with proxied(House(tmp_path, monkeypatch, "--handshake")) as at:
+        asked = types.SubscribeRequest(params=types.SubscribeRequestParams(uri="file:///x"))
+        with pytest.raises(MCPError, match="Unknown resource"):
+            await at.session.send_request(asked, types.EmptyResult)
+
+
+async def test_a_receipt_gives_what_the_server_gave(house: House) -> None:
+    house.rules("(allow (fixture--media))")
+    async with behind(command("--knobs", str(house.knobs)), house.root) as at:
+        direct = wire(await at.call_tool("media", {}))
+    house.rules("")
+    async with proxied(house) as at:
+        waits = await at.call_tool("media", {})
+        [id] = [one["id"] for one in json.loads(quoth("pending", "--json", cwd=house.root).out)]
+        assert id in text_of(waits)
+        assert quoth("approve", id, "--mcp", str(house.file), cwd=house.root).code == 0
+        resumed = quoth("resume", "mcp-editor", "--mcp", str(house.file), cwd=house.root)
+        assert resumed.code == 0, resumed.err
+        assert wire(await at.call_tool("media", {})) == direct
+    rows = [json.loads(line) for line in quoth("audit", "--json", cwd=house.root).out.splitlines()]
+    assert [row["stage"] for row in rows if row["tool"] == "fixture--media"][-1] == "receipt"
+
+
+async def until(met: Any) -> None:
+    for _ in range(400):
+        if met():
+            return
+        await asyncio.sleep(0.01)
+
+
 @pytest.mark.parametrize("mode", ERAS)
 async def test_a_changed_tool_is_announced_not_listed_and_refused(house: House, mode: str) -> None:
     announced = asyncio.Event()
@@ -202,8 +312,19 @@ async def test_a_server_of_http_has_it_beside_its_own_tools(house: House) -> Non
                 async with Client(transport, elicitation_callback=person.answer) as at:
                     assert text_of(await at.call_tool("echo", {"text": "hi"})) == "hi"
                     assert (await at.call_tool("note", {"text": name})).is_error is not decides
+        house.trust(only=["add", "echo"])
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token('me')}"}) as http,
+            Client(streamable_http_client(f"{server.url}/mcp/fixture", http_client=http)) as at,
+        ):
+            assert [one.name for one in (await at.list_tools()).tools] == ["add", "echo"]
+        house.pins.unlink()
         with server.client() as http:
-            assert http.post("/mcp/other").status_code == 404
+            for name in ("fixture", "other"):
+                assert http.post(f"/mcp/{name}").status_code == 404
+            assert "The output of quoth serve says why." in http.post("/mcp/fixture").text
+            house.trust()
+            assert http.post("/mcp/fixture").status_code != 404
         with server.client(None) as http:
             assert http.post("/mcp/fixture").status_code == 401
     assert house.written == ["note me"]

@@ -15,7 +15,7 @@ from mcp_client import ERAS, YES, Person, client, process, says, text_of
 from words import files, quoth, tool
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.serve import mcp_offers
+from quoth.agent.serve import mcp_offers, mcp_server
 from quoth.agent.serve.mcp_server import PAGE
 from quoth.tools.registry.table import ToolTable
 
@@ -349,6 +349,30 @@ def test_a_person_at_a_terminal_reads_what_to_do(shop: Path) -> None:
     said = quoth("mcp", "serve", "--remote", "redis://localhost", cwd=shop)
     assert said.code == 2
     assert "remote" in said.err
+
+
+async def test_changes_are_announced_again_after_any_error(
+    shop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    marks, broken = mcp_server.offers.marks_of, [True, True, True]
+
+    def marked(agent: AsyncAgent) -> Any:
+        if broken and broken.pop():
+            raise RuntimeError("odd")
+        return marks(agent)
+
+    monkeypatch.setattr(mcp_server, "WATCH_SECONDS", 0.01)
+    monkeypatch.setattr(mcp_server.offers, "marks_of", marked)
+    heard = asyncio.Event()
+    async with client(shop, heard=lambda message: heard.set()) as at:
+        await at.list_tools()
+        while broken:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        (shop / "plans").mkdir(exist_ok=True)
+        (shop / "plans" / "new.org").write_text("* New\n")
+        await asyncio.wait_for(heard.wait(), 60)
+    assert capsys.readouterr().err.count("RuntimeError: odd") == 1
 
 
 @pytest.mark.parametrize("mode", ERAS)
