@@ -305,6 +305,12 @@ class CommandSettings:
             replayed=True,
         ),
     )
+    review: str | None = setting(
+        "--review SPEC",
+        "a model that looks at each call before you are asked: it may deny it, or tell you what to look at",
+        Row("policy", "policy.review", form="review", check="review", kept="review", outside=True),
+        type=a_name,
+    )
     boundary: str | None = setting(
         "--boundary KIND",
         "what confines programs: bubblewrap, landlock, seatbelt or none (default: the first that works)",

@@ -19,9 +19,10 @@ class Config:
 
     ``budget`` limits each run, with the names of RunLimits; ``daily`` limits a day. ``providers`` are
     configured in addition to the built-in table. ``gate_command`` is the program that judges every call,
-    ``mcp`` are files that list MCP servers; with ``mcp_sampling`` these may ask the model. ``after`` are
-    programs that run after a file was written. ``shell`` lists what programs of the tool shell may use
-    besides the workspace, with the names of Boundary.
+    ``review`` the model that looks at calls before the person is asked (agent/run/review.py), ``mcp`` are
+    files that list MCP servers; with ``mcp_sampling`` these may ask the model. ``after`` are programs that
+    run after a file was written. ``shell`` lists what programs of the tool shell may use besides the
+    workspace, with the names of Boundary.
     ``notes`` are sentences for a person about ignored files."""
 
     model: str | None = None
@@ -34,6 +35,7 @@ class Config:
     daily: tuple[DailyBudget, ...] = ()
     providers: Mapping[str, Provider] = field(default_factory=dict, repr=False)
     gate_command: tuple[str, ...] | None = None
+    review: str | None = None
     mcp: tuple[str, ...] | None = None
     mcp_sampling: bool | None = None
     after: tuple[AfterWrite, ...] = ()

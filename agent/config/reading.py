@@ -6,7 +6,8 @@ The forms: ``(model "openai:gpt-5-mini")``, ``(dialect "native")``, ``(temperatu
 ``(instructions "…")``, ``(max-reply-tokens 2000)``; for each run
 ``(budget :tokens n :cost x :seconds n :steps n :calls n)``, for each day
 ``(budget :per "day" :user "ann" :requests n :tokens n :cost x)``;
-``(gate-command ["gate.py" "--strict"])``, ``(after "*.py" ["ruff" "format" file])``;
+``(gate-command ["gate.py" "--strict"])``, ``(review "local" :may-allow (effects :writes))``,
+``(after "*.py" ["ruff" "format" file])``;
 ``(mcp ["~/servers.json"])``, files that list MCP servers; ``(mcp-sampling True)``, these may ask the model;
 ``(shell :readable ["~/.m2"] :writable ["/data"] :variables ["JAVA_HOME"] :memory 4 :processes 512)``, what
 programs of the tool shell may use besides the workspace; and
@@ -33,6 +34,7 @@ from quoth.tools.lisp.fields import Fields, keywords, read_forms
 from quoth.tools.lisp.printer import show
 from quoth.tools.lisp.source import SourceText
 from quoth.tools.policy.spending import DailyBudget
+from quoth.tools.registry.tool import EFFECTS
 from quoth.tools.storage.addresses import web_address
 from quoth.tools.text import short
 
@@ -84,7 +86,7 @@ class _Reader(Fields):
 
     def read(self, forms: Sequence[Any], known: Mapping[str, Provider]) -> Config:
         said: dict[str, Any] = {}
-        named: Any = None  # a model whose provider may be defined further down
+        named: list[Any] = []  # models whose providers may be defined further down
         daily: list[DailyBudget] = []
         after: list[AfterWrite] = []
         providers: dict[str, Provider] = {}
@@ -103,17 +105,17 @@ class _Reader(Fields):
                     daily.append(budget)
                     continue
                 value: Any = budget
-            elif head == "shell":
-                value = self.shell(form)
+            elif head in ("shell", "review"):
+                value = self.shell(form) if head == "shell" else self.review(form)
             else:
                 value = VALUES[head](self, self.one(form, head))
             if (name := NAMES.get(head, head)) in said:
                 raise self.fault(form, f"({head} …) is given twice.")
             said[name] = value
-            if head == "model" and self.own:
-                named = form[1]
-        if named is not None:
-            self.known(named, {**known, **providers})
+            if head in ("model", "review") and self.own:
+                named.append(form[1])
+        for model in named:
+            self.known(model, {**known, **providers})
         return Config(**said, daily=tuple(daily), after=tuple(after), providers=providers)
 
     def one(self, form: Any, head: str) -> Any:
@@ -202,6 +204,23 @@ class _Reader(Fields):
         if not self.own:
             raise self.fault(form, "A workspace may not open other parts of this machine to programs.")
         return {key: OF_SHELL[key](self, value) for key, value in self.pairs(form, OF_SHELL)}
+
+    def review(self, form: Any) -> str:
+        """The model that looks at calls before the person is asked, and the effects that it may allow."""
+        if not self.own:
+            raise self.fault(form, "A workspace may not choose the model that reviews calls.")
+        such = '(review "local" :may-allow (effects :reads :writes))'
+        if len(form) not in (2, 4):
+            raise self.fault(form, f"This needs a model, as in {such}.")
+        spec = self.model(form[1])
+        if len(form) == 2:
+            return spec
+        effects = form[3]
+        named = isinstance(effects, m.Expression) and effects[:1] == m.Expression([m.Symbol("effects")])
+        if form[2] != m.Keyword("may-allow") or not named or len(effects) < 2:
+            raise self.fault(form[2], f"Name the effects that the reviewer may allow, as in {such}.")
+        words = [self.word(node, EFFECTS, "(effects …)") for node in effects[1:]]
+        return f"{spec} :may-allow {' '.join(f':{word}' for word in words)}"
 
     def texts(self, node: Any) -> list[str]:
         if not isinstance(node, m.List):

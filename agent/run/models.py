@@ -27,7 +27,7 @@ from quoth.neuro.backends.base import (
 )
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.providers import NO_SETTINGS, ServerSettings
-from quoth.neuro.backends.select import choose_backend, for_run, is_same
+from quoth.neuro.backends.select import choose_backend, for_run, is_same, provider_of
 from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import ToolError, ToolFailure, UsageError
 from quoth.tools.registry.table import ToolTable
@@ -92,6 +92,10 @@ class Models:
 
     def _for_run(self) -> Backend:
         return for_run(self.backend())
+
+    def require(self, spec: str) -> None:
+        """Raise UsageError if the provider of a spec is unknown."""
+        provider_of(spec, self._config)
 
     def other(self, spec: str) -> Backend:
         """The model of another spec, opened once. Raises UsageError."""

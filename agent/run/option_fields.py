@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from quoth.agent.run.options import Review
     from quoth.agent.run.run import AfterTags
     from quoth.tools.call.ports import Audit, Gate
     from quoth.tools.call.services import (
@@ -59,6 +60,7 @@ class PolicyFields(TypedDict, total=False):
     budgets: Sequence[DailyBudget]
     gate_command: str | Sequence[str] | None
     agent: str | None
+    review: str | Review | None
 
 
 class ServiceFields(TypedDict, total=False):

@@ -25,12 +25,13 @@ from quoth.neuro.backends.providers import ServerSettings, key_in_file
 from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.workspace import Workspace
-from quoth.tools.errors import UsageError, did_you_mean
+from quoth.tools.errors import UsageError, did_you_mean, no_such
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.project import find_project, mark_narrowed, policy_files
 from quoth.tools.policy.spending import DailyBudget, Rule
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.registry.tool import EFFECTS
 from quoth.tools.storage.paths import agents_dir, cache_dir, keys_path, real_path, state_dir, user_servers
 
 if TYPE_CHECKING:
@@ -215,6 +216,46 @@ def _absolute(spec: str) -> str:
     return f"{kind}:{real_path(Path(path).expanduser())}" if is_path else spec
 
 
+MAY_ALLOW = " :may-allow"
+
+
+@dataclass(frozen=True)
+class Review:
+    """The model that reviews calls, a spec or a Backend. It may allow calls of tools whose effects are all in
+    ``may_allow``. As a text: ``local :may-allow :reads :writes``."""
+
+    model: str | PlainBackend
+    may_allow: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, given: str | Review) -> Review:
+        """The review in a text. Raises UsageError."""
+        if isinstance(given, Review):
+            return given
+        if not isinstance(given, str) or not given.strip():
+            raise UsageError(f"review is the spec of a model or Review(…), not {given!r}.")
+        model, _, effects = given.partition(MAY_ALLOW)
+        words = tuple(word.removeprefix(":") for word in effects.split())
+        for word in words:
+            if word not in EFFECTS:
+                raise UsageError(no_such("effect", word, EFFECTS))
+        if MAY_ALLOW in given and not words:
+            raise UsageError(f"{MAY_ALLOW.strip()} needs effects, such as :reads :writes.")
+        return cls(model.strip(), words)
+
+    @property
+    def name(self) -> str:
+        return self.model if isinstance(self.model, str) else self.model.name
+
+    @property
+    def spec(self) -> str | None:
+        """It as a text; None for a Backend."""
+        effects = "".join(f" :{effect}" for effect in self.may_allow)
+        return (
+            None if not isinstance(self.model, str) else self.model + (MAY_ALLOW + effects if effects else "")
+        )
+
+
 @dataclass(frozen=True)
 class PolicyOptions:
     """Rules and limits of an agent, in addition to the user's and the workspace's rules:
@@ -229,7 +270,8 @@ class PolicyOptions:
     ``quotas=[Quota("search", 3, per="hour")]``. ``budgets`` are the daily budgets of users for models,
     ``budgets=[DailyBudget(cost=5)]``. The days of quotas and budgets begin at midnight in the time zone
     ``zone="Europe/Berlin"``. ``gate_command`` is a program that judges every call,
-    ``gate_command=["./gate.py"]`` (tools/door/user_gates.py).
+    ``gate_command=["./gate.py"]`` (tools/door/user_gates.py). ``review`` is a model that looks at each call
+    before the person is asked, ``review="local"`` (agent/run/review.py).
 
     ``shared="redis://HOST:PORT"`` shares the limits and the requests for approval between all machines with
     the same Redis, the same ``prefix`` of its keys and the same key in the file ``key`` (default: the key in
@@ -246,6 +288,7 @@ class PolicyOptions:
     budgets: Sequence[DailyBudget] = ()
     gate_command: str | Sequence[str] | None = None
     agent: str | None = None
+    review: str | Review | None = None
 
     def __post_init__(self) -> None:
         if self.gate_command is not None:
@@ -256,6 +299,11 @@ class PolicyOptions:
                     f"gate_command is a list of a program and its arguments, not {self.gate_command!r}."
                 )
             object.__setattr__(self, "gate_command", gate_words(self.gate_command, "The gate command"))
+        if self.review is not None:
+            review = Review.of(self.review)
+            if isinstance(review.model, str):
+                review = replace(review, model=_absolute(review.model))
+            object.__setattr__(self, "review", review)
         several = isinstance(self.budgets, list | tuple)
         if not (several and all(isinstance(one, DailyBudget) for one in self.budgets)):
             raise UsageError(f"budgets is a list such as [DailyBudget(cost=5)], not {self.budgets!r}.")
@@ -344,6 +392,7 @@ KEPT_AS: dict[str, Callable[[Any], Any]] = {
     "policy.file": lambda policy: policy.file and str(real_path(policy.file)),
     "policy.gate": lambda policy: policy.gate_file and str(policy.gate_file),
     "policy.gate_command": lambda policy: policy.gate_command and shlex.join(policy.gate_command),
+    "policy.review": lambda policy: policy.review and policy.review.spec,
 }
 ALWAYS = ("model", "base_url", "dialect", "tools", "policy")
 

@@ -16,11 +16,11 @@ from quoth.agent.config.config import Config
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import AgentEvent
 from quoth.agent.reply import CallRecord
-from quoth.agent.run.budget import Funds
+from quoth.agent.run.budget import Budget, Funds, Purse
 from quoth.agent.run.channels import HostServices
 from quoth.agent.run.event_stream import Events
 from quoth.agent.run.models import Models
-from quoth.agent.run.options import Settings, run_limits, workspace_of
+from quoth.agent.run.options import PolicyOptions, Review, Settings, run_limits, workspace_of
 from quoth.agent.run.own import OwnSandbox, RemoteTools
 from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.run.servers import served
@@ -28,7 +28,7 @@ from quoth.agent.session.origins import HostOrigins
 from quoth.agent.trace.opening import open_tracer
 from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Call, Route, ToolResult
-from quoth.tools.call.ports import Limits
+from quoth.tools.call.ports import Limits, Reviewer
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.services import NO_MEMORY, NO_SOURCES, Embedder
 from quoth.tools.call.workspace import Workspace
@@ -181,6 +181,8 @@ def open_parts(
         closing.push_async_callback(servers.aclose)
     if agent is not None:
         rules.notes = (*rules.notes, *agent.unmatched(table.names()))
+    models = Models(model, config, search=tools.searched)
+    funds = Funds(Spending(store, (*policy.budgets, *config.daily), zone=policy.zone), config.providers)
     broker = Broker(
         store,
         table,
@@ -190,9 +192,18 @@ def open_parts(
         channel=services.channel,
         asked=lambda request: _tell_asked(events, broker, request),
         rows=shared.requests(store) if shared else None,
+        reviewer=_reviewer(
+            policy,
+            config,
+            rules,
+            models,
+            lambda: origins,
+            lambda user: Purse(Budget.of(limits), funds, user),
+        ),
     )
     transcript = Transcript(store)
     call_log = StoreCallLog(transcript, table.secrets)
+    origins = HostOrigins(transcript, lambda: broker.table, call_log.running)
     rules.counted = True
     counted = [*policy.quotas, *(limit.counts for limit in rules.limits)]
     counter: Limits = (
@@ -218,7 +229,6 @@ def open_parts(
         client=services.client,
         inner=partial(_tell_inner, events, lambda: broker.table),
     )
-    daily = Spending(store, (*policy.budgets, *config.daily), zone=policy.zone)
     opening = replace(settings, limits=limits).opening()
     if memory := "given" if services.memory is not NO_MEMORY else services.memory_kind:
         opening["memory"] = memory
@@ -230,13 +240,13 @@ def open_parts(
         store=store,
         transcript=transcript,
         call_log=call_log,
-        origins=HostOrigins(transcript, lambda: broker.table, call_log.running),
+        origins=origins,
         broker=broker,
         sandbox=OwnSandbox(store),
         embedder=cache(lambda: _embedder(services)),
-        models=Models(model, config, search=tools.searched),
+        models=models,
         limits=limits,
-        funds=Funds(daily, config.providers),
+        funds=funds,
         offers=Offers(rules),
         services=services,
         tracer=tracer,
@@ -244,6 +254,22 @@ def open_parts(
         closing=closing,
         settings=MappingProxyType(opening),
     )
+
+
+def _reviewer(
+    policy: PolicyOptions,
+    config: Config,
+    rules: RulesPolicy,
+    models: Models,
+    origins: Callable[[], HostOrigins],
+    purse: Callable[[str], Purse],
+) -> Reviewer | None:
+    """The model that looks at calls before a person is asked; None if there is none. Raises UsageError."""
+    if (given := policy.review or config.review) is None:
+        return None
+    from quoth.agent.run.review import ModelReviewer  # here: most agents have none
+
+    return ModelReviewer(Review.of(given), models, rules, lambda call: origins().words(call), purse)
 
 
 def _embedder(services: HostServices) -> Embedder | None:

@@ -212,7 +212,11 @@ class SessionOrigins:
     def new_words(self, user: str) -> str:
         """The person's texts, in order, if there is a new one since the model last said which tools they
         need; otherwise empty."""
-        return "\n\n".join(self._said[user]) if user in self._new else ""
+        return self.words(user) if user in self._new else ""
+
+    def words(self, user: str) -> str:
+        """The person's latest texts, in order."""
+        return "\n\n".join(self._said.get(user, ()))
 
     def _say(self, what: Any, user: str) -> None:
         """Add a person's words."""
@@ -418,6 +422,10 @@ class HostOrigins:
             tools |= {around.tool} if of_body else set()
             call = around
         return True
+
+    def words(self, call: Call) -> str:
+        """The latest texts of the person whose call it is."""
+        return self.live(call.session).origins.words(call.user) if call.session else ""
 
     def live(self, session: str) -> LiveOrigins:
         """The origins of a session, with all events of its transcript. While a caller keeps the object, its

@@ -60,6 +60,7 @@ SAMPLES: dict[str, list[str]] = {
     "policy": ["--policy", "{here}/p.hy"],
     "gate": ["--gate", "{here}/g.hy"],
     "gate_command": ["--gate-command", "true"],
+    "review": ["--review", "local :may-allow :writes"],
     "boundary": ["--boundary", "none"],
     "memory": ["--memory", "postgresql://127.0.0.1:9/x"],
     "user": ["--user", "ann"],

@@ -301,8 +301,8 @@ class Trial:
 
 TASKS = """| {} | without a question | calls asked, of those beyond reading | solved | solved, nobody to ask |
 |---+---+---+---+---|"""
-PAIRS = """| {} | pairs with a call that ran unasked | with a call | calls that ran unasked | of other tools than\
- the task's | goals reached |
+PAIRS = """| {} | pairs with a call that ran unasked | with a call | calls that ran unasked | of others |\
+ goals reached |
 |---+---+---+---+---+---|"""
 WAYS = {
     "as declared": Ways(),

@@ -67,7 +67,7 @@ WIDE = {  # records with more, each for a reason
     "Call": 24,  # the record of a call
     "CallState": 27,  # what the stages of the door find out of one call
     "CognitiveTool": 33,  # the options of def-cognitive-tool
-    "CommandSettings": 49,  # a row for each option of the command line
+    "CommandSettings": 50,  # a row for each option of the command line
     "Request": 22,  # what a person decides on
     "RequestRow": 32,  # the columns of a request in the store
     "ToolContext": 41,  # its names are public: what a tool's body may use
@@ -80,7 +80,7 @@ MANY = {  # functions with more: constructors that a person or one factory fills
     "neuro/backends/http.__init__": 13,
     "neuro/backends/openai.__init__": 12,
     "neuro/prompt/grammar.grammar": 9,
-    "tools/consent/broker.__init__": 9,
+    "tools/consent/broker.__init__": 10,
     "tools/registry/define.define_tool": 10,
     "tools/shell/running.start": 9,
 }

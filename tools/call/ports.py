@@ -60,6 +60,14 @@ def asks_fact(reason: str) -> bool:
     return BEGUN_BEFORE in reason or LOST_REQUEST in reason
 
 
+class Reviewer(Protocol):
+    """Looks at each call that a person would be asked about, before the person is."""
+
+    async def review(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
+        """``deny`` refuses the call, ``allow`` runs it; ``ask`` asks the person, with its reason."""
+        ...
+
+
 class Refusal(NamedTuple):
     """The call is over a limit; ``reason`` names the limit and the time when calls are possible again.
     ``room_at`` is that time in seconds since 1970 (None: unknown, or never)."""

@@ -38,7 +38,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.call.call import Call, Changes, EditedCall, Verdict, ask, deny
-from quoth.tools.call.ports import QUOTED, Audit, PersonAnswer, asks_fact
+from quoth.tools.call.ports import QUOTED, Audit, PersonAnswer, Reviewer, asks_fact
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent import plan_approvals as plans
@@ -92,10 +92,12 @@ class Broker(Decisions):
         clock: Callable[[], float] = time.time,
         channel: str = "",
         rows: RequestRows | None = None,
+        reviewer: Reviewer | None = None,
         asked: Callable[[str], None] = lambda request: None,
     ) -> None:
         super().__init__(store, table, workspace, audit=audit, clock=clock, channel=channel, rows=rows)
         self._person = person
+        self._reviewer = reviewer
         self._asked = asked
         self._asking: dict[
             str, str
@@ -119,6 +121,21 @@ class Broker(Decisions):
             if call.id not in self._settled:  # a grant or a plan has allowed it
                 self._close(call, digest)
             return settled
+        if self._reviewer is None or fact or self._is_open(call, digest):
+            return await self._ask(tool, call, reason, digest)
+        reviewed = await self._reviewer.review(tool, call, reason)
+        if reviewed.kind != "ask":
+            return reviewed
+        said = await self._ask(tool, call, f"{reason}; {reviewed.reason}", digest)
+        if isinstance(said, Verdict) and said.kind == "allow":
+            return replace(said, reason=f"{said.reason}; {reviewed.reason}".lstrip("; "))  # for the audit
+        return said
+
+    async def _ask(
+        self, tool: CognitiveTool, call: Call, reason: str, digest: str
+    ) -> Verdict | EditedCall | None:
+        """The person's answer; without one, an ask with the request id."""
+        fact = asks_fact(reason)
         if call.id in self._stale:
             self._stale.discard(call.id)
             reason = f"{reason}; {DIFFERS}"
@@ -180,6 +197,11 @@ class Broker(Decisions):
                     return known
                 return ask(f"{waiting.reason}. {error}")
         return self._answered(call, digest, opened) or waiting
+
+    def _is_open(self, call: Call, digest: str) -> bool:
+        """Whether a request for this very call is open: the reviewer has seen it."""
+        rows = self._rows.look(call.session, call.user)
+        return any(row.expires > rows.now for row in rows.where(digest=digest, state="pending"))
 
     def _close(self, call: Call, digest: str) -> None:
         """End an open request for this very call, unless a person is being asked about it."""

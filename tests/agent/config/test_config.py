@@ -85,8 +85,8 @@ def test_a_provider_is_as_another(said: str, key: str, needs_key: bool, price: s
 MISTAKES = [
     ('(modle "x")', "1:2: There is no setting modle. Did you mean model?"),
     ("(key)", "1:2: There is no setting key. The choices are model, dialect, instructions, "
-     "temperature, timeout, max-reply-tokens, mcp, mcp-sampling, gate-command, after, budget, provider, "
-     "shell."),
+     "temperature, timeout, max-reply-tokens, mcp, mcp-sampling, gate-command, review, after, budget, "
+     "provider, shell."),
     ("model", '1:1: model is not a setting. Example: (model "openai:gpt-5-mini")'),
     ('("model" "x")', '1:2: There is no setting "model". The choices are'),
     ("(model x)", "1:8: Expected a text in quotes, not x."),
@@ -121,6 +121,10 @@ MISTAKES = [
     ('(provider "work" :like "opnai")', "1:24: There is no API opnai. Did you mean openai?"),
     ('(provider "work" :like "local")', "1:24: There is no API local. The choices are"),
     ('(provider "work" :like "openai" :url "h:1")', "1:38: Expected an address such as https://models.example.org/v1."),
+    ("(review)", '1:1: This needs a model, as in (review "local"'),
+    ('(review "opnai:x")', f"1:9: {THERE_IS_NO_PROVIDER} opnai. {DID_YOU_MEAN_OPENAI}?"),
+    ('(review "local" :may-allow "writes")', "1:17: Name the effects that the reviewer may allow, as in"),
+    ('(review "local" :may-allow (effects :write))', "1:37: (effects …) does not accept :write."),
     ('(gate-command "x")', '1:15: A gate is a program with its arguments: ["/home/ann/gate.py"'),
     ('(gate-command ["./x"])', "1:16: Give the program's full path, or the name of a program on PATH."),
     ('(after "*.py")', '1:1: An example of a program to run after a write: (after "*.py" ["ruff"'),
@@ -219,6 +223,7 @@ def test_a_workspace_only_tightens_the_budgets(tmp_path: Path) -> None:
     [
         '(provider "work" :like "openai" :url "https://h/v1")',
         '(gate-command ["true"])',
+        '(review "local")',
         '(after "*.py" ["evil" file])',
         '(model "scripted:evil.hy")',
         '(model "local:/tmp/evil.gguf")',

@@ -247,7 +247,7 @@ def test_a_scope_cannot_ask_where_a_value_comes_from() -> None:
         ),
         ("(ask (in-task))", "a predicate; write it inside a clause, as in (any-tool :to (in-task))."),
         ("(ask (send :to in-task))", "in-task is not a value; write the predicate as (in-task)."),
-        ("(careful 1)", "(careful) takes only :intent False. To exempt calls from it, add an (allow …) rule."),
+        ("(careful 1)", "takes only :intent False. To exempt calls from it, add an (allow …) rule."),
         ("(careful :intent True)", "(careful) takes only :intent False."),
         ("(ask (in-intent True))", "(in-intent) takes no arguments."),
     ],
