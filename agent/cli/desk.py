@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quoth.agent.cli.consent import agent_of_session, continuing, opened, require_no_agent, tools_of_session
 from quoth.agent.cli.options import Options
@@ -50,9 +50,18 @@ class WorkspaceDesk:
     def owner(self) -> str:
         return self.options.asker
 
-    @property
-    def memory_url(self) -> str | None:
-        return self.options.memory_url
+    @contextlib.contextmanager
+    def memory(self, agent: str) -> Iterator[Any]:
+        from quoth.tools.memory.sqlite import open_memory
+
+        url, store = self.options.memory_url, self.store()
+        if url is None and store is None:
+            yield None
+            return
+        with contextlib.ExitStack() as ending:
+            opened = open_memory(url, lambda: store, agent, person=True)  # type: ignore[arg-type, return-value]
+            ending.callback(getattr(opened, "close", lambda: None))
+            yield opened
 
     def layers(self) -> tuple[Sequence[Layer], Sequence[str]]:
         return layers_to_check(self.folder.resolve(), self.options.policy)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice, pairwise
 from typing import Any
@@ -16,17 +17,11 @@ from quoth.agent.view.page import ViewPage, ViewPlace, Visit
 from quoth.agent.view.sessions import table
 from quoth.tools.call.service_types import Block, BlockVersion
 from quoth.tools.errors import UsageError
-from quoth.tools.memory.sqlite import SqliteMemory
 from quoth.tools.text import number_of, short
 
 LIST = "/view/memory"
 MOST = 200  # blocks in the list
 VERSIONS = 20  # earlier texts of one block
-AGENTS = "SELECT agent, count(*) FROM blocks GROUP BY agent ORDER BY agent"
-BLOCKS = (
-    "SELECT label, kind, permission, size, version, updated, writer, description FROM blocks WHERE agent = ?"
-    " ORDER BY instr('core working archival', kind), label LIMIT ?"
-)
 
 
 def require_owner(visit: Visit) -> None:
@@ -36,16 +31,15 @@ def require_owner(visit: Visit) -> None:
 
 
 def memory(visit: Visit) -> ViewPage:
-    """The blocks of all agents in this workspace."""
+    """The blocks of all agents in this workspace, or in its database of the memory."""
     require_owner(visit)
-    _require_here(visit)
-    store = visit.desk.store()
     parts: list[Child] = []
-    for agent, count in store.execute(AGENTS) if store is not None else ():
-        assert store is not None
-        rows = [_row(agent, row) for row in store.execute(BLOCKS, (agent, MOST))]
+    for agent, count, rows in asyncio.run(_outlines(visit)):
         heads = ("label", "kind", "permission", "characters", "version", "changed", "by", "about")
-        parts += [el("h2", f"Agent {agent}"), table(f"Blocks of {agent}", heads, rows)]
+        parts += [
+            el("h2", f"Agent {agent}"),
+            table(f"Blocks of {agent}", heads, [_row(agent, row) for row in rows]),
+        ]
         if count > MOST:
             parts.append(
                 el("p", f"{number_of(count - MOST, 'more block')}: ", el("code", "quoth memory list"))
@@ -54,14 +48,21 @@ def memory(visit: Visit) -> ViewPage:
     return ViewPage("Memory", html(el("h1", "Memory"), parts or how), live=True)
 
 
-def _require_here(visit: Visit) -> None:
-    """Raise UsageError if the memory is in a database, which these pages do not read."""
-    if visit.desk.memory_url:
-        raise UsageError("The memory is in a database of its own. To see it: quoth memory list --memory URL")
+async def _outlines(visit: Visit) -> list[tuple[str, int, Sequence[Sequence[Any]]]]:
+    """The agents, with the number of their blocks and the first of these."""
+    with visit.desk.memory("agent") as every:
+        counts = Counter[str]()
+        for agent, _, blocks, _ in await every.usage() if every is not None else ():
+            counts[agent] += blocks
+    found = []
+    for agent, count in counts.items():
+        with visit.desk.memory(agent) as own:
+            found.append((agent, count, await own.outline(MOST)))
+    return found
 
 
 def _row(agent: str, found: Sequence[Any]) -> list[Child]:
-    """A row of BLOCKS."""
+    """A row of the outline of a memory."""
     label, kind, permission, size, version, updated, writer, about = found
     link = el("a", label, href=f"{LIST}/{quote(agent, safe='')}?{urlencode({'label': label})}")
     when = el("time", minute(updated), datetime=updated)
@@ -71,17 +72,14 @@ def _row(agent: str, found: Sequence[Any]) -> list[Child]:
 def block(visit: Visit) -> ViewPage:
     """One block: its text, and what each change has changed."""
     require_owner(visit)
-    _require_here(visit)
-    store = visit.desk.store()
     agent, label = visit.params["agent"], visit.query.get("label", "")
 
-    async def read(own: SqliteMemory) -> tuple[Block | None, Sequence[BlockVersion]]:
-        found = await own.get_block(label)
-        return found, await own.history(label) if found is not None else ()
+    async def read() -> tuple[Block | None, Sequence[BlockVersion]]:
+        with visit.desk.memory(agent) as own:
+            found = await own.get_block(label) if own is not None else None
+            return found, await own.history(label) if found is not None else ()
 
-    found, earlier = (
-        asyncio.run(read(SqliteMemory(lambda: store, agent, person=True))) if store else (None, ())
-    )
+    found, earlier = asyncio.run(read())
     if found is None:
         raise UsageError(f"The agent {short(agent, 80)} has no block {short(label, 80)}.")
     told: dict[str, Child] = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from quoth.agent.markup import Child, Html, el
 from quoth.agent.session.undo import Undo
@@ -30,9 +30,9 @@ class Desk(Protocol):
     def owner(self) -> str:
         """The name of the user who runs the server."""
 
-    @property
-    def memory_url(self) -> str | None:
-        """The database of the memory, if it is not in the workspace's store."""
+    def memory(self, agent: str) -> AbstractContextManager[Any]:
+        """The memory of an agent, in the workspace's store or in a database; None while it has none. Raises
+        QuothError."""
 
     def layers(self) -> tuple[Sequence[Layer], Sequence[str]]:
         """The files of rules that apply here, and notes about them. Raises UsageError."""

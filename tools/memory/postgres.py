@@ -226,6 +226,17 @@ class PostgresMemory(BlockMemory):
             " ORDER BY agent, strpos('core working archival', kind)"
         )
 
+    async def outline(self, limit: int) -> list[tuple[Any, ...]]:
+        """The first blocks of the agent without their texts: label, kind, permission, characters, version,
+        time and author of the last change, description."""
+        return await self._rows(
+            "SELECT label, kind, permission, length(text), version, updated, writer, description"
+            " FROM quoth.blocks WHERE agent = %s ORDER BY strpos('core working archival', kind), label"
+            " LIMIT %s",
+            self.agent_id,
+            limit,
+        )
+
     async def _rows(self, sql: LiteralString, *values: Any) -> list[Any]:
         return await self.in_thread(lambda connection, _: (connection.execute(sql, values).fetchall(), False))
 

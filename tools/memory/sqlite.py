@@ -81,6 +81,15 @@ class SqliteMemory(BlockMemory):
         )
         return [(str(agent), str(kind), int(blocks), int(chars)) for agent, kind, blocks, chars in rows]
 
+    async def outline(self, limit: int) -> list[tuple[Any, ...]]:
+        """The first blocks of the agent without their texts: label, kind, permission, characters, version,
+        time and author of the last change, description."""
+        return self.store().execute(
+            "SELECT label, kind, permission, length(text), version, updated, writer, description FROM blocks"
+            " WHERE agent = ? ORDER BY instr('core working archival', kind), label LIMIT ?",
+            (self.agent_id, limit),
+        )
+
     async def search_blocks(
         self, query: str, limit: int = 10, domain: SearchDomain = "archival_memory"
     ) -> Sequence[SearchHit]:

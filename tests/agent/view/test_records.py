@@ -109,6 +109,24 @@ def test_a_block_is_shown_with_its_changes(view: Viewed) -> None:
     assert browser.status == 404
 
 
+def test_a_memory_in_postgresql_is_shown(
+    view: Viewed, memory_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUOTH_MEMORY", memory_url)
+    with agent(view.folder, user="me", consent="yes", memory_url=memory_url) as one:
+        one.call('(block :operation "append" :label "tea" :content "green")')
+        one.call('(block :operation "append" :label "tea" :content " and black")')
+    browser = view.browser()
+    assert "read_write162" in row_of(browser.see(MEMORY), "tea")  # 16 characters, version 2
+    page = browser.see(f"{MEMORY}/agent?label=tea")
+    assert "<pre>green\n and black</pre>" in page
+    assert "Version 2" in page
+    monkeypatch.setenv("QUOTH_MEMORY", "postgresql://zoe:hush@127.0.0.1:1/notes")
+    gone = browser.see(MEMORY)
+    assert "127.0.0.1:1/notes" in gone
+    assert "hush" not in gone
+
+
 # Rules
 
 
