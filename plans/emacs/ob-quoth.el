@@ -51,23 +51,29 @@
 
 (defun quoth-babel--options (params)
   "The options of the command that PARAMS ask for."
-  (let ((session (cdr (assq :session params))) (tools (cdr (assq :tools params)))
-        (workspace (cdr (assq :workspace params))))
+  (let ((session (cdr (assq :session params))) (tools (cdr (assq :tools params))))
     (append (and quoth-model (list (concat "--model=" quoth-model)))
             (unless (member session '(nil "none")) (list "--session" (format "%s" session)))
             (mapcan (lambda (file) (list "--tools" (expand-file-name file)))
                     (if (listp tools) (copy-sequence tools) (split-string (format "%s" tools))))
-            (when workspace (list "--workspace" (expand-file-name (format "%s" workspace)))))))
+            (quoth-babel--workspace params))))
+
+(defun quoth-babel--workspace (params)
+  "The options for the workspace that PARAMS name."
+  (when-let ((workspace (cdr (assq :workspace params))))
+    (list "--workspace" (expand-file-name (format "%s" workspace)))))
 
 (defun quoth-babel--output-p (params)
   "Whether PARAMS ask for what the program prints."
   (member "output" (cdr (assq :result-params params))))
 
-(defun quoth-babel--result (params out err)
-  "The result for a block with PARAMS, of what quoth printed: OUT and ERR."
+(defun quoth-babel--result (block params out err)
+  "The result for the block at BLOCK with PARAMS, of OUT and ERR of quoth."
   (let* ((answer (condition-case nil (quoth--parsed out)
                    (error (user-error "No answer from quoth: %s" (string-trim (concat out err))))))
          (value (gethash "value" answer)))
+    (when (equal (gethash "status" answer) "pending")
+      (quoth-babel--continue block params (gethash "request" answer)))
     (unless (equal (gethash "status" answer) "ok")
       (user-error "%s: %s" (gethash "status" answer) (gethash "message" answer)))
     (cond ((quoth-babel--output-p params) (gethash "message" answer))
@@ -79,31 +85,49 @@
 (defun org-babel-execute:quoth (body params)
   "Run BODY, a program, with PARAMS; after an error nothing is written."
   (let ((words (append (quoth-babel--options params) '("--json" "eval" "-")))
+        (block (copy-marker org-babel-current-src-block-location))
         ;; With a last value of its own: the value of a program that only prints is its output.
         (program (concat (org-babel-expand-body:quoth body params)
                          (and (quoth-babel--output-p params) "\nTrue")))
         (async (assq :async params)))
-    (if (and async (not (equal (cdr async) "no"))) (quoth-babel--later words program params)
+    (if (and async (not (equal (cdr async) "no"))) (quoth-babel--later words program params block)
       (pcase-let ((`(,_ ,out ,err) (quoth--wait words program)))
-        (quoth-babel--result params out err)))))
+        (quoth-babel--result block params out err)))))
 
-(defun quoth-babel--later (words program params)
-  "Run PROGRAM by WORDS beside Emacs, and insert its result at its end.
+(defun quoth-babel--later (words program params block)
+  "Run PROGRAM by WORDS beside Emacs, and insert its result below BLOCK.
 PARAMS are those of the block.  Return the text that is shown until then."
-  (let ((block (copy-marker org-babel-current-src-block-location)))
+  (quoth--start
+   words program
+   (lambda (_code out err)
+     (save-excursion
+       (goto-char block)
+       (let ((info (org-babel-get-src-block-info 'no-eval)))
+         (condition-case problem
+             (let ((result (quoth-babel--result block params out err)))
+               (org-babel-remove-result info)
+               (org-babel-insert-result result (cdr (assq :result-params params)) info nil "quoth"))
+           (user-error (org-babel-remove-result info)
+                       (signal (car problem) (cdr problem))))))))
+  "quoth runs this block")
+
+(defun quoth-babel--continue (block params request)
+  "Let the approval of REQUEST continue BLOCK with PARAMS, and insert its result."
+  (let ((workspace (quoth-babel--workspace params)))
     (quoth--start
-     words program
-     (lambda (_code out err)
-       (save-excursion
-         (goto-char block)
-         (let ((info (org-babel-get-src-block-info 'no-eval)))
-           (condition-case problem
-               (let ((result (quoth-babel--result params out err)))
-                 (org-babel-remove-result info)
-                 (org-babel-insert-result result (cdr (assq :result-params params)) info nil "quoth"))
-             (user-error (org-babel-remove-result info)
-                         (signal (car problem) (cdr problem))))))))
-    "quoth runs this block"))
+     `(,@workspace "--json" "pending" ,request) nil
+     (lambda (code out _err)
+       (when (eql code 0)
+         (let* ((session (gethash "session" (quoth--parsed out)))
+                (words `(,@workspace "--json" "resume" ,session)))
+           (puthash session
+                    (lambda ()
+                      (remhash session quoth--places)
+                      (when (buffer-live-p (marker-buffer block))
+                        (with-current-buffer (marker-buffer block)
+                          (quoth-babel--later words nil params block))))
+                    quoth--places)
+           (quoth--count-waits)))))))
 
 (defun quoth-babel-execute-in-plan ()
   "In a plan run the block of hy at point through quoth; return nil elsewhere."

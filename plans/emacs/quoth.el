@@ -29,7 +29,9 @@
 ;;; Code:
 
 (require 'compile)
+(require 'eieio)
 (require 'flymake)
+(require 'iso8601)
 (require 'json)
 (require 'org)
 (require 'org-agenda)
@@ -177,6 +179,10 @@ Emacs shows what happens meanwhile, and \\[keyboard-quit] ends it."
   (replace-regexp-in-string "[[:cntrl:]\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+ *" " "
                             (format "%s" (or text ""))))
 
+(defun quoth--time (text)
+  "TEXT, a time of quoth, as a time of this place."
+  (format-time-string "%F %R" (encode-time (iso8601-parse text))))
+
 (defun quoth--filled (text mode folder)
   "Fill the buffer with TEXT, to be read in MODE; FOLDER is its folder."
   (let ((inhibit-read-only t) (enable-local-variables nil))
@@ -220,12 +226,16 @@ with a reason, \\[quoth-pending-answer] answers a question."
   (let ((of (lambda (key) (quoth--line (gethash key one)))))
     (list (gethash "id" one)
           (vector (funcall of "id")
-                  (truncate-string-to-width (replace-regexp-in-string "T" " " (funcall of "asked")) 16)
+                  (quoth--time (funcall of "asked"))
                   (funcall of "user") (funcall of "session")
                   (funcall of (if (equal (gethash "kind" one) "question") "question" "form"))))))
 
 (defun quoth--pending-refresh (&rest _)
   "Ask for the list of this buffer again."
+  (quoth--pending-list (lambda (requests) (unless requests (message "Nothing waits")))))
+
+(defun quoth--pending-list (then)
+  "List in this buffer what waits, and call THEN with the requests."
   (quoth--data (lambda (requests)
                  (quoth--note-waits requests)
                  (setq tabulated-list-entries (mapcar #'quoth--pending-row requests))
@@ -233,7 +243,7 @@ with a reason, \\[quoth-pending-answer] answers a question."
                    (tabulated-list-print)
                    (goto-char (point-min))
                    (forward-line (1- line)))
-                 (unless requests (message "Nothing waits")))
+                 (funcall then requests))
                "pending"))
 
 ;;;###autoload
@@ -288,25 +298,29 @@ with a reason, \\[quoth-pending-answer] answers a question."
    "pending" id))
 
 (defvar quoth--places (make-hash-table :test #'equal)
-  "Where the answer of a session that waits continues.")
+  "How a session that waits continues, by its id.
+The value is the marker at which its answer goes on, or a function.")
 
 (defun quoth--decide (id &rest words)
   "Decide request ID by WORDS, then list the rest.
 A session that waits in a buffer of this Emacs continues when nothing more
-of it waits."
+of it waits; for others the message says how."
   (let ((session (when (derived-mode-p 'quoth-pending-mode)
                    (when-let ((row (cadr (assoc id tabulated-list-entries)))) (aref row 3)))))
-    (apply #'quoth--text
-           (lambda (text)
-             (message "%s" (string-trim text))
-             (when (derived-mode-p 'quoth-pending-mode)
-               (quoth--pending-refresh)
-               (when (and session (gethash session quoth--places)
-                          (not (seq-some (lambda (row) (and (equal (aref (cadr row) 3) session)
-                                                            (not (equal (car row) id))))
-                                         tabulated-list-entries)))
-                 (quoth-resume session))))
-           words)))
+    (quoth--start
+     words nil
+     (lambda (code out err)
+       (if (not (eql code 0)) (message "%s" (quoth--complaint out err))
+         (let* ((place (and session (gethash session quoth--places)))
+                (said (string-trim (if place out (concat out err))))
+                (more (seq-some (lambda (row) (and (equal (aref (cadr row) 3) session)
+                                                   (not (equal (car row) id))))
+                                tabulated-list-entries)))
+           (if (not (derived-mode-p 'quoth-pending-mode)) (message "%s" said)
+             (quoth--pending-list (lambda (_) (message "%s" said)))
+             (cond ((or more (not place)) nil)
+                   ((markerp place) (quoth-resume session))
+                   (t (funcall place))))))))))
 
 ;;; The mode line
 
@@ -462,10 +476,16 @@ The text of the model appears as it comes; of a whole reply the words stay."
 
 (defun quoth--choose-session (prompt sessions)
   "Read one of SESSIONS by PROMPT, the latest first, with their tasks."
-  (let* ((tasks (mapcar (lambda (one) (cons (gethash "id" one) (quoth--line (gethash "task" one)))) sessions))
-         (completion-extra-properties
-          (list :annotation-function (lambda (id) (concat "  " (cdr (assoc id tasks)))))))
-    (completing-read prompt (nreverse (mapcar #'car tasks)))))
+  (let* ((lines (mapcar (lambda (one)
+                          (cons (gethash "id" one)
+                                (format "  %s  %s" (quoth--time (gethash "last" one))
+                                        (quoth--line (gethash "task" one)))))
+                        (reverse sessions)))
+         (about `(metadata (display-sort-function . identity) (cycle-sort-function . identity)
+                           (annotation-function . ,(lambda (id) (cdr (assoc id lines)))))))
+    (completing-read prompt (lambda (text filter action)
+                              (if (eq action 'metadata) about
+                                (complete-with-action action lines text filter))))))
 
 ;;;###autoload
 (defun quoth-send (&optional choose)
@@ -491,7 +511,7 @@ With a prefix argument CHOOSE the model and the session first."
   "Continue SESSION where its answer stopped, or at point."
   (interactive (list (or (quoth--read-session) (user-error "Name a session to continue"))))
   (let* ((kept (gethash session quoth--places))
-         (place (if (and kept (buffer-live-p (marker-buffer kept))) kept (quoth--place))))
+         (place (if (and (markerp kept) (buffer-live-p (marker-buffer kept))) kept (quoth--place))))
     (with-current-buffer (marker-buffer place)
       (quoth--stream `("--json" ,@(quoth--choices) "resume" "--stream" ,session) nil place))))
 
@@ -503,20 +523,29 @@ With a prefix argument CHOOSE the model and the session first."
 
 ;;; The menu
 
+;; `:none' is the word for nil.
+(defclass quoth--choice (transient-lisp-variable) ((none :initarg :none)))
+
+(cl-defmethod transient-format-value ((choice quoth--choice))
+  "The value of CHOICE in words."
+  (let ((value (oref choice value)))
+    (propertize (cond ((not value) (oref choice none)) ((stringp value) value) (t "on"))
+                'face (if value 'transient-value 'transient-inactive-value))))
+
 (transient-define-infix quoth--choose-model ()
-  :class 'transient-lisp-variable :variable 'quoth-model :description "Model"
+  :class 'quoth--choice :none "the default" :variable 'quoth-model :description "Model"
   :key "m" :reader #'quoth--read-model)
 
 (transient-define-infix quoth--choose-session-of-buffer ()
-  :class 'transient-lisp-variable :variable 'quoth-session :description "Session"
+  :class 'quoth--choice :none "new" :variable 'quoth-session :description "Session"
   :key "s" :reader #'quoth--read-session)
 
 (transient-define-infix quoth--choose-rules ()
-  :class 'transient-lisp-variable :variable 'quoth-rules :description "More rules"
+  :class 'quoth--choice :none "none" :variable 'quoth-rules :description "More rules"
   :key "r" :reader (lambda (&rest _) (read-file-name "Rules: " nil nil t)))
 
 (transient-define-infix quoth--choose-plan ()
-  :class 'transient-lisp-variable :variable 'quoth-plan :description "Plan mode"
+  :class 'quoth--choice :none "off" :variable 'quoth-plan :description "Plan mode"
   :key "p" :always-read t :reader (lambda (&rest _) (not quoth-plan)))
 
 ;;;###autoload (autoload 'quoth-menu "quoth" nil t)
@@ -721,7 +750,7 @@ Its buffer is read again after each step."
 ;;;###autoload
 (defun quoth-flymake-setup ()
   "Check this buffer with Flymake, if it is a plan or rules.
-Add it to `org-mode-hook' and to the hook of your mode for Hy."
+Add it to `find-file-hook'."
   (interactive)
   (when (and buffer-file-name (quoth--check))
     (add-hook 'flymake-diagnostic-functions #'quoth-flymake nil t)

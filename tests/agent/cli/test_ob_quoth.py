@@ -56,3 +56,20 @@ if EMACS:
         text, said = after(tmp_path, "* TODO one\n" + block("(+ 40 2)", head="hy"))
         assert said == ["No org-babel-execute function for hy!"]
         assert "RESULTS" not in text
+
+    def test_a_block_whose_call_waits_gets_its_result_once_that_is_approved(tmp_path: Path) -> None:
+        script = """
+          (fset 'y-or-n-p (lambda (_) t))
+          (settle)
+          (quoth-pending) (settle)
+          (goto-char (point-min))
+          (call-interactively #'quoth-pending-approve) (settle)
+          (tell (buffer-size))
+          (set-buffer "a.org")
+        """
+        text, said = after(
+            tmp_path, block('[(write-file :path "b.txt" :content "x") 5]', head="quoth"), script
+        )
+        assert said[0].startswith("pending: write-file")
+        assert said[1] == "0"
+        assert "#+RESULTS:\n| Created b.txt, 1 byte. | 5 |\n" in text

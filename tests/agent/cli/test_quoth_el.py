@@ -138,3 +138,21 @@ if EMACS:
         assert "#+RESULTS:\n| 42 | here |\n" in text
         listed = quoth("sessions", "--all", cwd=tmp_path / "sub").out
         assert listed.startswith("babel ")
+
+    def test_sessions_are_offered_latest_first_with_their_tasks(tmp_path: Path) -> None:
+        files(tmp_path, {"r.txt": "Yes.\n---\nYes."})
+        for session, task in (("b1", "First."), ("a2", "Second.")):
+            quoth("run", task, "--model", "scripted:r.txt", "--session", session, cwd=tmp_path)
+        script = """
+          (fset 'completing-read
+                (lambda (_ table &rest _)
+                  (let* ((about (cdr (funcall table "" nil 'metadata)))
+                         (all (funcall (cdr (assq 'display-sort-function about)) (all-completions "" table))))
+                    (tell all (funcall (cdr (assq 'annotation-function about)) (car all)))
+                    "b1")))
+          (tell (quoth--read-session))
+        """
+        offered, chosen = in_emacs(tmp_path, script)
+        assert offered.startswith("(a2 b1)   20")
+        assert offered.endswith("  Second.")
+        assert chosen == "b1"

@@ -87,12 +87,13 @@ if EMACS:
           (dolist (name '({" ".join(commands)})) (unless (commandp name) (princ name)))
           (require 'org)
           (princ (list quoth-waits-mode (fboundp 'org-babel-execute:quoth)))
-          (princ (car (memq 'quoth-flymake-setup org-mode-hook)))
+          (princ (car (memq 'quoth-flymake-setup find-file-hook)))
+          (princ (assoc-default "policy.hy" auto-mode-alist #'string-match-p))
           (dolist (key '({" ".join(f'"{key}"' for key in keys)}))
             (unless (transient-get-suffix 'quoth-menu key) (princ key)))
         """
         assert emacs(tmp_path, script=script) == (
-            "(quoth (acp))((/home/ann/.venv/bin/quoth) quoth quoth-menu)(t t)quoth-flymake-setup"
+            "(quoth (acp))((/home/ann/.venv/bin/quoth) quoth quoth-menu)(t t)quoth-flymake-setuplisp-mode"
         )
         assert len(keys) == 13
 
