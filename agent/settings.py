@@ -404,6 +404,11 @@ class CommandSettings:
         Row("plan", kept="plan"),
         action=argparse.BooleanOptionalAction,
     )
+    worktree: bool = setting(
+        "--worktree",
+        "work in a git worktree of its session, beside the project; quoth worktrees merges it",
+        Row("plan", kept="worktree"),
+    )
 
     def __init_subclass__(cls) -> None:
         dataclass(init=False, repr=False, eq=False)(cls)

@@ -164,6 +164,7 @@ def settings_of(options: Options, channel: str = "") -> Settings:
         ),
         limits=replace(RunLimits.of(options.limits or {}), **filled(given, "limits")),
         plan=bool(options.plan_mode),
+        worktree=options.worktree,
     )
 
 
@@ -460,6 +461,22 @@ def tell_plan(reply: Reply, options: Options) -> None:
     tell_next("Edit it as you like; to check it", options.like("fly", path, "--check"))
     tell_next("To approve it as a whole", options.like("approve", path))
     tell_next("To fly it", options.like("fly", path))
+
+
+def tell_worktree(agent: AsyncAgent, options: Options) -> None:
+    """Print where the work of a run in a worktree is, and the commands that compare and merge it."""
+    workspace, name = agent.workspace, agent.session
+    if workspace.root == workspace.home:
+        return
+    from quoth.tools.shell.worktrees import Worktrees
+
+    found = Worktrees(workspace.home).known(name)
+    if not found.ahead:
+        complain(f"It changed no file in the worktree {name}.")
+        return
+    complain(f"Its work is on the branch {found.branch}.")
+    tell_next("To look at it", options.typed("worktrees", "diff", name))
+    tell_next("To merge it", options.typed("worktrees", "merge", name))
 
 
 def tell_how_to_go_on(agent: AsyncAgent, reply: Reply, options: Options) -> None:

@@ -89,6 +89,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     ),
     "remind": ("quoth remind", "quoth remind --watch --to phone --channel phone=inbox.txt"),
     "stats": ("quoth stats", "quoth stats --since 7d --json"),
+    "worktrees": ("quoth worktrees list", "quoth worktrees merge s5e0c81f2"),
     "sessions": ("quoth sessions", "quoth sessions --all --json"),
     "diff": ("quoth diff s1a2b3c4", "quoth diff --json"),
     "undo": ("quoth undo s1a2b3c4 --dry-run", "quoth undo s1a2b3c4 --to 12"),

@@ -92,6 +92,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "sessions": {
         "sessions": ("session.sessions", "List the sessions of this workspace, the latest last."),
+        "worktrees": ("worktrees.ACTIONS", "List, compare, merge and remove the worktrees of agents."),
         "log": ("session.log", "Show the events of a session, or one event: ID.N."),
         "diff": ("undo.diff", "Show the changes of a session in files."),
         "undo": ("undo.undo", "Take back the file changes of a session."),

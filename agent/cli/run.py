@@ -21,6 +21,7 @@ from quoth.agent.cli.common import (
     tell_how_to_go_on,
     tell_plan,
     tell_what_waits,
+    tell_worktree,
     text_of,
     with_agent,
 )
@@ -78,6 +79,7 @@ def run(options: TaskOptions) -> int:
         finally:
             listener.stop()
         tell_plan(reply, options)
+        tell_worktree(agent, options)
         tell_how_to_go_on(agent, reply, options)
         tell_what_waits(agent, options, code)
         return code
@@ -319,6 +321,7 @@ class _Continuation:
         else:
             code = show_reply(one, as_json, self.listener)
             tell_plan(one, self.options)
+            tell_worktree(agent, self.options)
             tell_how_to_go_on(agent, one, self.options)
         self.code = max(self.code, code)
 

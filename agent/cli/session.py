@@ -189,7 +189,7 @@ def _facts(options: LogOptions, store: Store, session: str) -> Facts:
     from quoth.tools.history.audit import StoreAudit
     from quoth.tools.history.versions import StoreVersions
 
-    workspace = Workspace(options.folder)
+    workspace = Workspace(options.folder).of_session(session)
     versions = StoreVersions(lambda: store, workspace.root)
     rows = {row["id"]: row for row in StoreAudit(lambda: store).select(session=session)}
     changes = CallChanges(versions, workspace, session)

@@ -111,7 +111,7 @@ def diff(options: DiffOptions) -> int:
 
     with open_store(options, lists=True) as store:
         session, store = _files_of(options, store)
-        workspace = Workspace(options.folder)
+        workspace = Workspace(options.folder).of_session(session)
         versions = StoreVersions(lambda: store, workspace.root)
         found, left = Undo(versions, workspace, Transcript(lambda: store), session, options.asker).changed()
     if options.json:

@@ -110,7 +110,7 @@ class _Flight:
 
     def _session(self, name: str) -> Session:
         agent = self.agent
-        store = store_path(agent.workspace.root)
+        store = store_path(agent.workspace.home)
         return Session(agent.transcript, name, agent.user, store, agent.parts.origins)
 
     def _free(self) -> str:

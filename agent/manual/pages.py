@@ -33,6 +33,7 @@ TOPICS = {
             "view",
             "memory",
             "reminders",
+            "worktrees",
         ),
         *("chat", "machines", "traces", "dialects"),
     ),

@@ -76,7 +76,7 @@ class Repl(Interpreter):
     async def _run(self) -> int:
         if self.interactive:
             self.complain(self.greeting())
-        if note := untrusted(self.agent.workspace.root):
+        if note := untrusted(self.agent.workspace.home):
             self.complain(note)
         if self._picked_up:
             for line in (self._picked_up, *self.agent.host.changes()):
@@ -142,7 +142,7 @@ class Repl(Interpreter):
         """Evaluate the startup files: the user's, and the workspace's if it is trusted."""
         from quoth.agent.repl.loaded import startup_files
 
-        files, notes = startup_files(self.agent.workspace.root)
+        files, notes = startup_files(self.agent.workspace.home)
         for note in notes:
             self.complain(note)
         for name, text in files:

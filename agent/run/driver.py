@@ -186,6 +186,10 @@ class Driver:
         with host.stoppable(run):
             reply: Reply = await import_module("quoth.agent.loop").run_loop(run, *goes_on)
             reply = await run.settled(reply)
+        if live and host.workspace.root != host.workspace.home:
+            from quoth.agent.run.worktrees import keep_work  # here: most sessions work in the project
+
+            await keep_work(host.workspace, host.session, spec.task, host.events.note)
         log.live = True  # new events from here on, even if the transcript has answered until here
         if ends:
             waits = any(call.result.status == "pending" for call in reply.calls)

@@ -117,7 +117,7 @@ class SessionHost:
         self.record: Session = (
             same.record
             if same
-            else Session(parts.transcript, session, user, store_path(self.workspace.root), parts.origins)
+            else Session(parts.transcript, session, user, store_path(self.workspace.home), parts.origins)
         )
         self.pages: StorePages = (
             same.pages if same else StorePages(parts.store, session, user, parts.limits.result_chars)
@@ -234,7 +234,7 @@ class SessionHost:
             shows=self._show,
             programs=self.own.programs.opened,
             boundary=boundary_of(
-                parts.config.shell, parts.workspace.root, skills="skill" in self.table.shown
+                parts.config.shell, parts.workspace.home, skills="skill" in self.table.shown
             ),
             known_files=self.record.files,
             origins=parts.origins,
@@ -504,6 +504,7 @@ def open_host(
     api_key: str | None = None,
     reply_tokens: int | None = None,
     plan: bool = False,
+    worktree: bool = False,
     **fields: Unpack[OptionFields],
 ) -> SessionHost:
     """Open an agent. Raises UsageError for settings that cannot be used.
@@ -537,6 +538,9 @@ def open_host(
     ``plan=True``: plan mode. Only calls that read are run; the others become steps of a flight plan, which
     the Reply names.
 
+    ``worktree=True``: work in a git worktree of its session, and commit there; ``merge-worktree`` brings the
+    work back.
+
     A field of one of these groups can be given by itself: ``base_url="http://…"``. Import the groups from
     quoth; help(ToolOptions) and help of the others describe their fields.
     """
@@ -555,10 +559,12 @@ def open_host(
         service_options(services),
         with_longest(run_limits(limits), reply_tokens),
         plan,
+        worktree,
     )
     events = Events(on_event)
-    parts = open_parts(workspace, settings, consent, events)
-    host = SessionHost(parts, session or new_session(), user, events=events)
+    name = session or new_session()
+    parts = open_parts(workspace, settings, consent, events, name)
+    host = SessionHost(parts, name, user, events=events)
     host.named = session or ""
     if settings.services.memory_url:
         host.own.memory.opened()  # raise an error in the URL now

@@ -28,7 +28,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError, did_you_mean, no_such
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.loading import ToolSource, load_tools, with_search
-from quoth.tools.policy.project import find_project, mark_narrowed, policy_files
+from quoth.tools.policy.project import find_project, mark_narrowed, policy_files, require_no_worktree
 from quoth.tools.policy.spending import DailyBudget, Rule
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.registry.tool import EFFECTS
@@ -363,8 +363,8 @@ class PolicyOptions:
 
 @dataclass(frozen=True)
 class Settings:
-    """All settings of an agent: its model, tools, rules and services, the limits of each run, and whether it
-    begins in plan mode."""
+    """All settings of an agent: its model, tools, rules and services, the limits of each run, whether it
+    begins in plan mode, and whether it works in a git worktree of its session."""
 
     model: ModelOptions
     tools: ToolOptions
@@ -372,12 +372,13 @@ class Settings:
     services: HostServices
     limits: RunLimits
     plan: bool = False
+    worktree: bool = False
 
     def opening(self) -> dict[str, Any]:
         """The settings that the opening of a session keeps: without secrets, all paths absolute."""
         parts = (("tools", self.tools), ("model", self.model), ("policy", self.policy))
         said = {key: value for part, group in parts for key, value in kept(part, group).items()}
-        plan = {"plan": True} if self.plan else {}
+        plan = {name: True for name in ("plan", "worktree") if getattr(self, name)}
         places = {**self.tools.place, **self.policy.place}
         return {**said, **places, "limits": vars(self.limits), **self.services.kept, **plan}
 
@@ -417,6 +418,7 @@ def workspace_of(
     root = _project_root() if folder is None else Path(folder)
     if not root.is_dir():
         raise UsageError(f"The workspace {root} is not a folder.")
+    require_no_worktree(real_path(root))
     mark_narrowed(root)
     files = policy_files(root, policies.file, policies.gate_file)
     secret = _secret_files(tools, policies, models)

@@ -144,12 +144,14 @@ def open_parts(
     settings: Settings,
     consent: Person | Literal["yes"] | None,
     events: Events,
+    session: str,
 ) -> AgentParts:
-    """Make the parts of an agent for the workspace in ``folder`` (None: the project's root). ``events`` gets
-    notice of requests for approval and of remote tools. Raises UsageError."""
+    """Make the parts of an agent for the workspace in ``folder`` (None: the project's root), or for the
+    worktree of ``session``. ``events`` gets notice of requests for approval and of remote tools. Raises
+    UsageError."""
     tools, model, policy, services = settings.tools, settings.model, settings.policy, settings.services
     workspace = workspace_of(folder, policy, tools, model)
-    root = workspace.root
+    root = workspace.home
     workspace.loaded = tuple(map(Path, tools.files))
     config = load_config(root)
     agent = load_agent(policy.agent, config) if policy.agent else None
@@ -158,9 +160,15 @@ def open_parts(
         workspace.hide(Path(file))
     gates = tuple(policy.open_gate_programs(config, lambda: broker.table.secrets))
     workspace.protect(file for gate in gates for file in gate.files)
+    begins = ""
+    if settings.worktree:
+        from quoth.agent.run.worktrees import open_worktree  # here: most agents work in the project
+
+        workspace, begins = open_worktree(workspace, session)
     limits = run_limits(settings.limits, config)
     more = () if agent is None else (agent.layer,)
     rules = load_policy(root, policy.file, more=more, shipped=KNOWLEDGE_RULES if services.gathers else None)
+    rules.notes = (*rules.notes, begins) if begins else rules.notes
     table = tools.load(knowledge=services.gathers)
     table = table if services.sources is NO_SOURCES else with_shown(table, "sources")
     table = with_shown(table, "skill") if has_skills(root) else table
@@ -221,7 +229,7 @@ def open_parts(
         audit=audit,
         receipts=StoreReceipts(store, window=limits.window),
         log=call_log,
-        versions=StoreVersions(store, root),
+        versions=StoreVersions(store, workspace.root),
         together=store.together,
         on_disk=store.on_disk,
         limits=counter,

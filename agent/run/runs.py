@@ -486,11 +486,13 @@ def undo_of(host: SessionHost, session: str = "") -> Undo:
     """The undo of the host's session, or of another session in its store."""
     from quoth.agent.session.undo import Undo  # here: few processes take anything back
 
+    workspace = host.workspace.of_session(session or host.session)
+
     def forbids(path: str, text: str) -> str:
         """Why the rules would deny a call that writes this text; empty if they allow it or ask."""
         table = host.table if WRITER in host.table else cognitive_tools
         tool = table.get(WRITER)
-        form, args = checked(tool, CallForm(WRITER, {"path": path, "content": text}), host.workspace)
+        form, args = checked(tool, CallForm(WRITER, {"path": path, "content": text}), workspace)
         call = new_call(form, user=host.user, session=host.session, route="call")
         verdict = host.policy.judge(tool, call, args, host.context())
         return verdict.reason if verdict.kind == "deny" else ""
@@ -502,5 +504,5 @@ def undo_of(host: SessionHost, session: str = "") -> Undo:
         host.door.record("undo", said, route="call", status="ok", session=name, user=host.user)
 
     name = session or host.session
-    versions = StoreVersions(lambda: host.store, host.workspace.root)
-    return Undo(versions, host.workspace, host.transcript, name, host.user, forbids, ships, record)
+    versions = StoreVersions(lambda: host.store, workspace.root)
+    return Undo(versions, workspace, host.transcript, name, host.user, forbids, ships, record)

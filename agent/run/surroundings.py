@@ -44,7 +44,7 @@ def surroundings_of(host: SessionHost, table: ToolTable, user: str = "", route: 
     may_list = _listable(host, user or host.user, route)
     found = None if may_list is None else list_files(host.workspace, may_list)
     names, more = (None, 0) if found is None else found
-    notes, root = project_notes(host), host.workspace.root
+    notes, root = project_notes(host), host.workspace.home
     here = surroundings_text(date.today(), root.name or "/", names, more, notes, below(root))
     return f"{here}\n{skills}" if skills else here
 
@@ -177,7 +177,10 @@ def project_notes(host: SessionHost) -> list[Notes]:
 
 
 def _trusted(host: SessionHost) -> Iterator[tuple[str, bytes]]:
-    root = host.workspace.root
+    workspace = host.workspace
+    root = workspace.home
+    if workspace.root != root:  # a worktree may lack them, or have others
+        workspace = Workspace(root)
     for note in untrusted_notes(root):
         host.events.note(note)
     try:
@@ -188,7 +191,7 @@ def _trusted(host: SessionHost) -> Iterator[tuple[str, bytes]]:
         return
     for file, digest in trusted.items():
         try:
-            data = _read(host.workspace, file)
+            data = _read(workspace, file)
         except ToolError as error:
             host.events.note(f"The model does not see {file}. {error}")
             continue
@@ -250,12 +253,12 @@ def _read(workspace: Workspace, file: str) -> bytes:
 
 def known_skills(host: SessionHost) -> str:
     """The message for a model about the usable skills; a person gets notes about the others."""
-    if not has_folders(host.workspace.root):
+    if not has_folders(host.workspace.home):
         return ""
     from quoth.tools.knowledge.skills import load_skills  # here: few have skills
 
     try:
-        skills = load_skills(host.workspace.root)
+        skills = load_skills(host.workspace.home)
     except UsageError as error:
         host.events.note(f"The model sees no skills. {error}")
         return ""

@@ -44,6 +44,7 @@ class Summary(NamedTuple):
     task: str
     model: str
     waits: int  # the number of unfinished requests, calls and runs
+    worktree: bool  # whether it has worked in a git worktree of its own
 
     def to_json(self) -> dict[str, Any]:
         return {**self._asdict(), "users": list(self.users)}
@@ -105,7 +106,8 @@ def summaries(
 
 def summary(transcript: Transcript, store: Path, session: str, events: int, first: str, last: str) -> Summary:
     """The summary of one session, given its number of events and the times of the first and last."""
-    users = users_of(transcript, session)
+    openings = list(transcript.events(session, kind="session"))
+    users = _users_in(openings)
     stimuli = [e for e in transcript.events(session, kind="stimulus") if "/" not in e.run]
     end = transcript.last(session, "end", run=stimuli[-1].run) if stimuli else None
     status = end.status if end is not None else "" if stimuli else "calls"
@@ -119,7 +121,10 @@ def summary(transcript: Transcript, store: Path, session: str, events: int, firs
     runs, calls = len(stimuli) + len(begun), transcript.count(session, "call")
     task, model = " ".join(str(given["text"]).split()), str(given.get("model", ""))
     waits = waiting(transcript, session)
-    return Summary(session, tuple(users), first, last, events, runs, calls, status, task, model, waits)
+    worktree = any(one.data.get("worktree") is True for one in openings)
+    return Summary(
+        session, tuple(users), first, last, events, runs, calls, status, task, model, waits, worktree
+    )
 
 
 def waiting(transcript: Transcript, session: str) -> int:
@@ -129,7 +134,11 @@ def waiting(transcript: Transcript, session: str) -> int:
 
 def users_of(transcript: Transcript, session: str) -> list[str]:
     """The users of a session, in the order of their first use."""
-    return list(dict.fromkeys(str(e.data["user"]) for e in transcript.events(session, kind="session")))
+    return _users_in(transcript.events(session, kind="session"))
+
+
+def _users_in(openings: Iterable[Event]) -> list[str]:
+    return list(dict.fromkeys(str(one.data["user"]) for one in openings))
 
 
 def find_session(store: Store | None, wanted: str) -> str:

@@ -71,6 +71,7 @@ def summary_line(one: Any, width: int, taken_by: Sequence[str] = ()) -> str:
         f"{one.status:<11}",
         number_of(one.runs, "run"),
         number_of(one.calls, "call"),
+        "(worktree)" if one.worktree else "",
         title(one.task),
     ]
     if taken_by:

@@ -201,7 +201,7 @@ def session(visit: Visit) -> ViewPage:
     at = visit.query.get("at", "")
     part = window(store, name, place_in(at) if at.isdecimal() else None)
     one = next(iter(_summaries(store, [name])))
-    workspace = Workspace(visit.desk.folder)
+    workspace = Workspace(visit.desk.folder).of_session(name)
     changes = CallChanges(StoreVersions(lambda: store, workspace.root), workspace, name)
 
     def undo(call: Event) -> str:

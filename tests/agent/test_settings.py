@@ -80,6 +80,7 @@ SAMPLES: dict[str, list[str]] = {
     "context": ["--max-context", "6000"],
     "window": ["--repeat-window", "0"],
     "plan_mode": ["--plan"],
+    "worktree": ["--worktree"],
 }
 
 

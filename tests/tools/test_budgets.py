@@ -76,7 +76,7 @@ PARAMETERS = 8  # of a function, without self
 MANY = {  # functions with more: constructors that a person or one factory fills
     "agent/flight/approval.record": 9,
     "agent/run/driver.go": 10,
-    "agent/run/host.open_host": 16,
+    "agent/run/host.open_host": 17,
     "neuro/backends/http.__init__": 13,
     "neuro/backends/openai.__init__": 12,
     "neuro/prompt/grammar.grammar": 9,

@@ -8,7 +8,7 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 FAMILIES = (
     *("eval", "files", "search", "results", "agents", "memory", "message", "sources", "reminders"),
-    *("shell", "fetch", "person", "skills"),
+    *("shell", "fetch", "person", "skills", "worktrees"),
 )
 
 for family in FAMILIES:

@@ -106,7 +106,7 @@ def near_file(ctx: ToolContext, path: str) -> str:
     folder, _, inner = path.partition("/")
     with contextlib.suppress(ToolError):
         files = [shown for shown in _beside(ctx) if ctx.may_look(shown)]
-        if folder == ctx.workspace.root.name and inner in files:  # models include its name in paths
+        if folder == ctx.workspace.home.name and inner in files:  # models include its name in paths
             return f" It is {file_name(inner)}: {file_name(folder)} is this folder itself.{_read(ctx, inner)}"
         for same in (
             [one for one in files if PurePosixPath(one).name.lower() == wanted.name.lower()],

@@ -56,7 +56,7 @@ Nothing of a skill runs here: shell runs its scripts, under the rules."
   :examples   [(skill :name "release-notes")]
   :body       (do
                 (import quoth.tools.knowledge.skills [load-skills])  ; here: few have skills
-                (setv skills (load-skills ctx.workspace.root))
+                (setv skills (load-skills ctx.workspace.home))
                 (cond
                   (not name)  (listed skills ctx)
                   file        (part (chosen skills name) file ctx)

@@ -28,7 +28,7 @@ from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.param_types import WorkspacePath, written
 from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
-from quoth.tools.storage.paths import is_missing, real_path, shared_path
+from quoth.tools.storage.paths import is_missing, real_path, shared_path, worktree_place
 from quoth.tools.text import file_name
 
 TURN_SECONDS = 25.0  # the time a writer waits for earlier writers
@@ -52,6 +52,7 @@ class Workspace:
     """A root folder. Tools cannot write its ``protected`` folders, ``.git`` folders, or a flight plan while
     it runs; they cannot even read its ``secret`` files, such as keys."""
 
+    home: Path  # the project whose rules and records apply; the root itself, except in a git worktree
     loaded: tuple[Path, ...] = ()  # files whose code runs in this process: no program may change them
 
     def __init__(
@@ -61,6 +62,7 @@ class Workspace:
             self.root = _shared(Path(root))
         except OSError as error:  # the current folder may have been deleted
             raise UsageError(f"The workspace {root} cannot be used: {_why(error)}.") from None
+        self.home = self.root
         self._secret = {_shared(file.expanduser()) for file in secret}
         self.protected = (*map(_shared, protected), *self._secret)
         self._seen: dict[tuple[str, Path], bytes] = {}  # digests, by reader and file, the latest at the end
@@ -72,8 +74,30 @@ class Workspace:
         if self.buffers is None:
             return self
         plain = Workspace(self.root, self.protected, self._secret)
+        plain.home = self.home
         plain._seen = self._seen
         return plain
+
+    def of_session(self, session: str) -> Workspace:
+        """The workspace of a session: its git worktree if it has one, otherwise this one."""
+        place = worktree_place(self.home, session)
+        return self if place is None or place == self.root else self.at(place)
+
+    def at(self, place: Path) -> Workspace:
+        """The same workspace in a git worktree. Protected files of the project are protected there, too,
+        and an absolute path into the project, in a rule or a call, is the one in the worktree."""
+        made = Workspace(place, (), ())
+        made.home = self.home
+        made._secret = {*self._secret, *self._mirrored(place, self._secret)}
+        around = {made.root, *made.root.parents}
+        kept = [folder for folder in self.protected if folder not in around]
+        made.protected = (*kept, *self._mirrored(place, self.protected))
+        made.loaded = self.loaded
+        return made
+
+    def _mirrored(self, place: Path, files: Iterable[Path]) -> list[Path]:
+        inside = (file for file in files if self.home in file.parents)
+        return [place / file.relative_to(self.home) for file in inside]
 
     def locate(self, path: str | Path) -> Path:
         """The real path of ``path``, which is relative to the root. Raises ToolError for an invalid path."""
@@ -84,6 +108,8 @@ class Workspace:
             return self.root / path
         try:
             real = (self.root / os.path.expanduser(path)).resolve()  # noqa: PTH111  the user of "~x" may not exist
+            if self.home != self.root and not self.holds(real) and real.is_relative_to(self.home):
+                real = (self.root / real.relative_to(self.home)).resolve()
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 os.stat(real)  # noqa: PTH116  raises for an impossible path, on every Python
         except (OSError, RuntimeError, ValueError) as error:

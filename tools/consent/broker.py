@@ -220,7 +220,7 @@ class Broker(Decisions):
     def _shown(self, tool: CognitiveTool, call: Call) -> Changes | None:
         """The changes of a call, for the person who is asked about it now. If they are the same as before,
         they are not shown again, and the approval is for the earlier content of the files."""
-        now = look(tool, call, self._workspace)
+        now = look(tool, call, self._place(call.session))
         if call.id not in self._looked or self._looked[call.id][0] != now[0]:
             self._looked[call.id] = now
         return now[0]
@@ -348,15 +348,15 @@ class Broker(Decisions):
 
     async def _look(self, tool: CognitiveTool, call: Call) -> tuple[Changes | None, Files]:
         """The changes of a call, found in a thread: a slow editor delays this call only."""
-        return await asyncio.to_thread(look, tool, call, self._workspace)
+        return await asyncio.to_thread(look, tool, call, self._place(call.session))
 
     async def _planned(self, tool: CognitiveTool, call: Call) -> Verdict | None:
         """Allow a call that belongs to the approved plan of its program."""
         if not call.program_run:
             return None
         leads = self._leads(tool, call)
-        args = self._arguments(tool, call.form)
-        digests = await asyncio.to_thread(replaced, tool, args, self._workspace)
+        args = self._arguments(tool, call.form, call.session)
+        digests = await asyncio.to_thread(replaced, tool, args, self._place(call.session))
         found = self._rows.change(
             call.session, call.user, lambda rows: plans.covering(rows, tool, call, leads, digests)
         )
@@ -479,7 +479,7 @@ class Broker(Decisions):
 
     def _covered(self, rule: str, tool: CognitiveTool, call: Call, touches: str = "null") -> bool:
         try:
-            return covers(read_scope(rule, tool), tool, call, self._workspace, json.loads(touches))
+            return covers(read_scope(rule, tool), tool, call, self._place(call.session), json.loads(touches))
         except UsageError:  # the tool has changed, and no longer has an argument of the rule
             return False
 

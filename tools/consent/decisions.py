@@ -94,7 +94,7 @@ class Decisions(RequestStore):
         if (tool := self._tools(session).find(shape["tool"])) is None:
             return dict(shape)
         args = {name: pattern["is"] for name, pattern in shape["args"].items() if "is" in pattern}
-        found = replaced(tool, args, self._workspace)
+        found = replaced(tool, args, self._place(session))
         known = shape.get("files", {})
         return {**shape, "files": {path: known.get(path, digest) for path, digest in found.items()}}
 
@@ -111,7 +111,7 @@ class Decisions(RequestStore):
 
     def changes_of(self, tool: CognitiveTool, call: Call) -> Changes | None:
         """The changes of a call to the present files; None if its tool has no ``:changes``."""
-        return changes_of(tool, call, self._workspace)
+        return changes_of(tool, call, self._place(call.session))
 
     def proposal(self, request: str, *, shown: bool = True) -> Proposal | None:
         """The call of an open request with its changes; None if its tool has no ``:changes``. If they are
@@ -130,7 +130,7 @@ class Decisions(RequestStore):
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
         if plans.PLAN in form.args:
             return None
-        changes, files = look(tool, call, self._workspace)
+        changes, files = look(tool, call, self._place(call.session))
         if shown and (text := to_text(files)) != row.files:
             self._rows.change(asked.session, asked.user, lambda rows: self._renew(rows, request, text))
         if changes is None:
@@ -145,7 +145,7 @@ class Decisions(RequestStore):
         asked, _ = self._require_open(request)
         tool = self._tool(asked)
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
-        changes, files = look(tool, call, self._workspace)
+        changes, files = look(tool, call, self._place(call.session))
         return Proposal(tool, Redactor(form, tool.params, by_looks=False), changes or Changes(), files)
 
     def _renew(self, rows: Rows, request: str, files: str) -> None:
@@ -166,7 +166,7 @@ class Decisions(RequestStore):
             return False
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
         then = of_text(row.files) if shown is None else shown
-        return not fits(then, look(self._tool(asked), call, self._workspace)[1])
+        return not fits(then, look(self._tool(asked), call, self._place(call.session))[1])
 
     def is_planned(self, call: Call, text: str) -> bool:
         """Whether a plan of the program ``text`` is approved for this very run, ``call``."""
@@ -208,7 +208,7 @@ class Decisions(RequestStore):
                     f" {decision.form.tool}."
                 )
             try:
-                return replace(decision, form=bound_form(tool, decision.form, self._workspace))
+                return replace(decision, form=bound_form(tool, decision.form, self._place(asked.session)))
             except InvalidCallError as error:
                 raise UsageError(f"{error} It is called as {tool.signature()}.") from None
         if PERMISSION in form.args:
@@ -218,7 +218,7 @@ class Decisions(RequestStore):
             )
         rule = read_scope(decision.rule or suggested(tool, form), tool)
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
-        if not covers(rule, tool, call, self._workspace):
+        if not covers(rule, tool, call, self._place(call.session)):
             raise UsageError(f"{rule.text} does not cover the requested call, {asked.form}.")
         if decision.kind == "deny":
             why = decision.why or f"{denying(rule.text)} is a rule of this session"
@@ -238,7 +238,7 @@ class Decisions(RequestStore):
         asked, form = self._require_open(request)
         if filled.form is not None:  # the edited call is bound to the files as they are now
             instead = Call(asked.call, filled.form, asked.route, asked.user, asked.session)
-            _, found = look(self._tool(asked), instead, self._workspace)
+            _, found = look(self._tool(asked), instead, self._place(instead.session))
             if shown is not None and not fits(shown, found):
                 raise ChangeDiffersError("The edited call would change other files than you were shown.")
             shown = found

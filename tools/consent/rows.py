@@ -348,7 +348,7 @@ class RequestStore:
             "form": canonical(call.form),
             "shown": str(hide.form),
             "reason": encodable(hide.text("; ".join([with_maker(tool, reason), *call.written]))) + history,
-            "touches": json.dumps([hide.text(path) for path in self._touches(tool, call.form)]),
+            "touches": json.dumps([hide.text(path) for path in self._touches(tool, call)]),
             "user": call.user,
             "session": call.session,
             "route": call.route,
@@ -391,17 +391,23 @@ class RequestStore:
     def _digest(self, tool: CognitiveTool, call: Call) -> str:
         return request_digest(call.form, tool.version, call.session, self._leads(tool, call))
 
-    def _leads(self, tool: CognitiveTool, call: Call) -> dict[str, str]:
-        return guessed_targets(tool, self._arguments(tool, call.form), self._workspace)
+    def _place(self, session: str) -> Workspace:
+        """The workspace of a session, which may have a git worktree of its own."""
+        return self._workspace.of_session(session)
 
-    def _arguments(self, tool: CognitiveTool, form: CallForm) -> dict[str, Any]:
+    def _leads(self, tool: CognitiveTool, call: Call) -> dict[str, str]:
+        args = self._arguments(tool, call.form, call.session)
+        return guessed_targets(tool, args, self._place(call.session))
+
+    def _arguments(self, tool: CognitiveTool, form: CallForm, session: str) -> dict[str, Any]:
         own = {name: value for name, value in form.args.items() if name not in (ANSWER, PERMISSION)}
         try:
-            return arguments(tool, replace(form, args=own), self._workspace)
+            return arguments(tool, replace(form, args=own), self._place(session))
         except InvalidCallError:  # not from a call that came through the door
             return {}
 
-    def _touches(self, tool: CognitiveTool, form: CallForm) -> list[str]:
+    def _touches(self, tool: CognitiveTool, call: Call) -> list[str]:
         open_names = {param.name for param in tool.params if not param.secret}
-        args = self._arguments(tool, form)
-        return touched(tool, {name: args[name] for name in args if name in open_names}, self._workspace)
+        args = self._arguments(tool, call.form, call.session)
+        shown = {name: args[name] for name in args if name in open_names}
+        return touched(tool, shown, self._place(call.session))

@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quoth.tools.errors import UsageError
-from quoth.tools.storage.paths import config_dir, is_missing, private_folder, real_path, store_path
+from quoth.tools.storage.paths import (
+    WORKTREES,
+    config_dir,
+    is_missing,
+    private_folder,
+    real_path,
+    state_dir,
+    store_path,
+)
 
 # Where policy files are. It imports little, so that a command that only lists tools starts fast.
 
@@ -80,6 +88,7 @@ def find_project(start: str | os.PathLike[str] = ".") -> Project:
     """The project of a folder: the nearest folder upwards that has a ``.quoth``, otherwise a ``.git``,
     otherwise the folder itself. Raises UsageError for a root of another user, or one that cannot be read."""
     here = _real(start)
+    require_no_worktree(here)
     found: dict[str, Path] = {}
     stranger = ""
     for folder in _upwards(here):
@@ -101,6 +110,16 @@ def find_project(start: str | os.PathLike[str] = ".") -> Project:
     if store is not None and not is_missing(store) and is_missing(_mark(store)):
         return Project(here, here, OWN_STORE, above=root)
     return Project(root, here, why)
+
+
+def require_no_worktree(folder: Path) -> None:
+    """Raise UsageError for a folder in a worktree of a session: the rules of its project would not apply."""
+    place = real_path(state_dir() / WORKTREES)
+    if place in folder.parents and len(parts := folder.relative_to(place).parts) > 1:
+        raise UsageError(
+            f"{folder} belongs to the worktree of session {parts[1]}. Change to the folder of its project; to"
+            f" continue there: quoth resume {parts[1]} TEXT"
+        )
 
 
 def mark_narrowed(root: Path) -> None:

@@ -78,6 +78,31 @@ def store_path(workspace: Path) -> Path:
     return shared_path(str(state_dir() / "workspaces" / name))
 
 
+WORKTREES = "worktrees"
+NAMES_OF_WORKTREES = re.compile(r"(?!.*\.\.)(?!.*\.lock$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?<!\.)")
+
+
+def worktrees_dir(workspace: Path) -> Path:
+    """The folder of the git worktrees of a project's sessions, each named after its session."""
+    return state_dir() / WORKTREES / store_path(workspace).stem
+
+
+def repository_top(folder: Path) -> Path | None:
+    """The nearest folder upwards that has a ``.git``; None if there is none."""
+    return next((one for one in (folder, *folder.parents) if not is_missing(one / ".git")), None)
+
+
+def worktree_place(home: Path, session: str) -> Path | None:
+    """The folder in which a session with a worktree works: that of the project ``home`` in the worktree; None
+    if the session has no worktree."""
+    if not NAMES_OF_WORKTREES.fullmatch(session):
+        return None
+    folder = worktrees_dir(home) / session
+    if not folder.is_dir() or (top := repository_top(home)) is None:
+        return None
+    return folder / home.relative_to(top)
+
+
 def _folder(variable: str, kind: str) -> Path:
     if named := os.environ.get(variable):
         return Path(named)

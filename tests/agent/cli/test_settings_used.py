@@ -4,6 +4,7 @@ what all its commands share."""
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -110,6 +111,7 @@ USES: dict[str, list[list[str]]] = {
     "deny": [["deny", "plan.org"]],
     "answer": [["answer", "QUESTION", "red", "--resume"]],
     "undo": [["undo", "s2"]],
+    "worktrees merge": [["worktrees", "merge", "s5"]],
     "replay": [["replay", "--session", "s2", "--live-tools"]],
     "lift": [["lift", "--session", "s2"], ["lift", "s2", *REMOTE]],
     "test add": [
@@ -151,6 +153,9 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert quoth("run", "Hi.", "--model", "scripted:hi.txt", "--session", "s2", cwd=folder).code == 0
         ask = ["run", "Ask.", "--model", "scripted:ask.txt", "--session", "s4"]
         assert quoth(*ask, cwd=folder).code == 3
+        make = "git init -q; git add r.txt; git -c user.name=a -c user.email=a@b commit -qm first"
+        subprocess.run(["sh", "-c", make], cwd=folder, check=True)
+        assert quoth(*RUN, "--yes", "--session", "s5", "--worktree", cwd=folder).code == 0
         yield folder
 
 

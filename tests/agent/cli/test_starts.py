@@ -39,6 +39,7 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "knowledge": (["knowledge", "list"], 0, ""),
     "catalog": (["catalog", "key", "new"], 0, f"{CREATED_THE_KEY} "),
     "sessions": (["sessions"], 0, "s1  "),
+    "worktrees": (["worktrees", "list"], 2, ""),
     "log": (["log", "s1"], 0, "Write."),
     "diff": (["diff", "s2"], 0, ""),
     "undo": (["undo", "s2"], 2, ""),

@@ -1,0 +1,143 @@
+"""The worktrees of a person's repository: what comes into them and back, and that no program of it runs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from git_layouts import Place, repository
+from words import complaint
+
+from quoth.tools.errors import ToolError
+from quoth.tools.shell import own_git
+from quoth.tools.shell.worktrees import Worktrees
+
+EVIL = """
+printf '#!/bin/sh\\ntouch "%s"\\n' "$PWNED" > .git/evil; chmod +x .git/evil
+for hook in post-checkout reference-transaction post-index-change pre-commit post-merge commit-msg; do
+  cp .git/evil .git/hooks/$hook
+done
+git config core.fsmonitor "$PWD/.git/evil"; git config commit.gpgsign true
+git config gpg.program "$PWD/.git/evil"
+git config core.pager "$PWD/.git/evil"; git config core.sshCommand "$PWD/.git/evil"
+for name in clean smudge process; do git config filter.x.$name "$PWD/.git/evil"; done
+git config diff.x.textconv "$PWD/.git/evil"; git config diff.x.command "$PWD/.git/evil"
+git config merge.x.driver "$PWD/.git/evil"; git config diff.external "$PWD/.git/evil"
+mkdir -p .git/info; echo '* filter=x diff=x merge=x' > .git/info/attributes
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return repository(tmp_path)
+
+
+def changed(trees: Worktrees, name: str, **texts: str) -> str:
+    """The commit of a worktree after these files, with dots for underscores, were written in it."""
+    made, _ = trees.open(name)
+    for file, text in texts.items():
+        (made.folder / file.replace("_", ".")).write_text(text)
+    return trees.commit(name, f"Change by {name}")
+
+
+def merged(trees: Worktrees, name: str, commit: str) -> None:
+    trees.merge(name, commit, f"Merge {name}")
+
+
+def test_no_program_of_a_repository_runs(place: Place) -> None:
+    place.sh(f"PWNED={place.pwned}; git config user.name ann; git config user.email a@b; {EVIL}")
+    trees = Worktrees(place.shop)
+    first = changed(trees, "s1", a_txt="one\nfrom s1\n")
+    second = changed(trees, "s2", a_txt="two\nthree\n", new_txt="new\n")
+    merged(trees, "s1", first)
+    assert trees.known("s2").ahead == 1
+    assert trees.outside() == 0
+    assert "conflicts" in complaint(ToolError, lambda: merged(trees, "s2", second))
+    trees.remove("s2")
+    assert not place.pwned.exists()
+    assert (place.shop / "a.txt").read_text() == "one\nfrom s1\n"
+    place.sh("git status")
+    assert place.pwned.exists(), "its settings run no program, so this shows nothing"
+
+
+def test_a_worktree_begins_with_the_commit_and_comes_back_as_one(place: Place) -> None:
+    (place.shop / "mine.txt").write_text("not committed")
+    trees = Worktrees(place.shop)
+    made, new = trees.open("s1")
+    assert new
+    assert sorted(one.name for one in made.folder.iterdir()) == [".git", "a.txt", "src"]
+    assert trees.outside() == 1
+    assert trees.open("s1")[1] is False
+    (made.folder / "src/b.txt").unlink()
+    (made.folder / ".gitignore").write_text("*.log\n")
+    (made.folder / "x.log").write_text("ignored")
+    place.sh(
+        f"git init -q {made.folder}/nested && cd {made.folder}/nested && git commit -q --allow-empty -m x"
+    )
+    (made.folder / ".git").write_text("gitdir: /nonexistent\n")  # what a program may do without a boundary
+    assert trees.known("s1").uncommitted == 2
+    commit = trees.commit("s1", "Work")
+    assert place.sh(f"git show --stat --format=%s {commit}").splitlines()[0] == "Work"
+    assert [one[0] for one in trees.since_base(commit)] == [".gitignore", "src/b.txt"]
+    trees.open("s1")  # which puts the file .git right
+    assert place.sh(f"git -C {made.folder} status --short") == "?? nested/\n"
+    merged(trees, "s1", commit)
+    assert place.sh("git status --short") == "?? mine.txt\n"
+    assert not (place.shop / "src").exists()
+    assert trees.known("s1").ahead == 0
+    assert "merged already" in complaint(ToolError, lambda: merged(trees, "s1", commit))
+
+
+def test_a_merge_that_is_not_possible_changes_nothing(place: Place) -> None:
+    trees = Worktrees(place.shop)
+    one, two = changed(trees, "s1", a_txt="1\n"), changed(trees, "s2", a_txt="2\n", c_txt="c\n")
+    three = changed(trees, "s3", c_txt="other\n")
+    merged(trees, "s1", one)
+    before = place.sh("git rev-parse HEAD; git ls-files -s; cat a.txt")
+    assert "in a.txt" in complaint(ToolError, lambda: merged(trees, "s2", two))
+    (place.shop / ".git/info/exclude").write_text("c.txt\n")
+    (place.shop / "c.txt").write_text("mine, and ignored\n")
+    assert "c.txt" in complaint(ToolError, lambda: merged(trees, "s3", three))
+    (place.shop / "c.txt").unlink()
+    assert "at commit" in complaint(ToolError, lambda: merged(trees, "s3", two))
+    (place.shop / ".git/MERGE_HEAD").write_text(one)
+    assert "MERGE_HEAD" in complaint(ToolError, lambda: merged(trees, "s3", three))
+    (place.shop / ".git/MERGE_HEAD").unlink()
+    (place.shop / ".git/index.lock").touch()
+    assert "locked" in complaint(ToolError, lambda: merged(trees, "s3", three))
+    (place.shop / ".git/index.lock").unlink()
+    assert place.sh("git rev-parse HEAD; git ls-files -s; cat a.txt; git status --short") == before
+    (place.shop / "src/b.txt").write_text("mine\n")  # a change elsewhere stays
+    merged(trees, "s3", three)
+    assert place.sh("git status --short") == " M src/b.txt\n"
+    assert place.sh("git log -1 --format=%P").split() == [one, three]
+
+
+def test_a_folder_without_commits_or_without_git_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert str(tmp_path) in complaint(ToolError, lambda: Worktrees(tmp_path))
+    empty = tmp_path / "empty"
+    shutil.copytree(repository(tmp_path).shop, empty)
+    shutil.rmtree(empty / ".git/refs/heads")
+    (empty / ".git/refs/heads").mkdir()
+    assert "no commit" in complaint(ToolError, lambda: Worktrees(empty).open("s1"))
+    monkeypatch.setattr(own_git, "LEAST", (99, 1))
+    assert "99.1" in complaint(ToolError, lambda: Worktrees(empty))
+
+
+def test_what_is_left_of_a_worktree_is_shown_and_removed(place: Place) -> None:
+    trees = Worktrees(place.shop)
+    changed(trees, "s1", a_txt="1\n")
+    shutil.rmtree(trees.folder / "s1")
+    assert trees.known("s1").state == "no folder"
+    made, new = trees.open("s1")  # it goes on from its branch
+    assert new
+    assert (made.folder / "a.txt").read_text() == "1\n"
+    (place.shop / ".git/worktrees/s1/index").unlink()  # as if it was killed while it was made
+    assert trees.known("s1").state == "incomplete"
+    trees.remove("s1")
+    assert trees.names() == []
+    assert place.sh("git worktree list; git branch").count("s1") == 0
+    assert "s1" in complaint(ToolError, lambda: trees.known("s1"))
