@@ -18,7 +18,7 @@ from quoth.neuro.prompt.grammar import any_of_these
 from quoth.tools.call.call import PROGRAMS, Call
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import kebab
-from quoth.tools.policy.limits import changes_nothing, is_foreign
+from quoth.tools.policy.limits import is_foreign, is_quiet
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import one_line, short
@@ -36,8 +36,9 @@ _LABEL = re.compile(r"^\W*([\w-]+)(?::| [-–—]) .*$", re.MULTILINE)
 
 
 async def ask_intent(run: Run, calls: Sequence[Call]) -> None:
-    """Ask the model before the first of these calls that reads something foreign, or does more than read;
-    and again after new words of the person. A resumed run has its recorded answer."""
+    """Ask the model before the first of these calls that may read something foreign, and again after new
+    words of the person. If the run was shown foreign texts before, ask before its first call that does more
+    than read. A resumed run has its recorded answer."""
     key = f"{run.session}/{run.name}/{run.state.step}.intent"
     if (past := run.past.intents.get(key)) is not None:
         usage = Usage(**past.data.get("usage", {}))
@@ -61,17 +62,17 @@ def _asked_about(run: Run, calls: Iterable[Call]) -> list[CognitiveTool]:
     if not (wanted and run.log.live) or run.context.planning is not None:
         return []
     table = run.door.table.visible
-    called = [table.find(call.tool) for call in calls]
-    if all(tool is None or _is_own(tool) for tool in called) or not any(map(is_foreign, table)):
+    called = [tool for call in calls if (tool := table.find(call.tool)) is not None]
+    exposed = run.spec.files or run.spec.data or run.state.known or run.log.session.asked_intent
+    if not any(_may_read_foreign(tool) or (exposed and not is_quiet(tool)) for tool in called):
         return []
     if run.parts.backend is None or not tells_intent(run.parts.backend()):
         return []
-    return [tool for tool in table if not changes_nothing(tool)]
+    return [tool for tool in table if not is_quiet(tool)]
 
 
-def _is_own(tool: CognitiveTool) -> bool:
-    """Whether a call of the tool reads at most the person's own files."""
-    return tool.name != PROGRAMS and not is_foreign(tool) and changes_nothing(tool)
+def _may_read_foreign(tool: CognitiveTool) -> bool:
+    return is_foreign(tool) or tool.name == PROGRAMS
 
 
 async def _answer(run: Run, words: str, tools: Sequence[CognitiveTool]) -> dict[str, Any]:

@@ -192,6 +192,7 @@ class SessionOrigins:
         self._flights: set[int] = set()  # the events of flights
         self._approved: set[str] = set()  # the runs of steps that a person has approved
         self._said: dict[str, deque[str]] = {}  # the latest texts of each person
+        self.asked_intent = False  # whether a model was asked which tools are needed
         self._new: set[str] = set()  # the people with texts since the last answer about needed tools
         self._needed: dict[str, frozenset[str]] = {}  # the tools that each person's words need
 
@@ -262,6 +263,7 @@ class SessionOrigins:
                     self._index.text(name, text)
                     self._reads(seq, name, text)
             case "intent":
+                self.asked_intent = True
                 self._new.discard(user := self.user_of(run))
                 if "tools" in data:
                     self._needed[user] = self._needed.get(user, frozenset()).union(data["tools"])

@@ -154,6 +154,12 @@ class Session:
         """The person's texts if there is a new one: see SessionOrigins."""
         return self._seen().origins.new_words(user)
 
+    @property
+    def asked_intent(self) -> bool:
+        """Whether a model was asked which tools the person's words need, so foreign texts may have been
+        read."""
+        return self._seen().origins.asked_intent
+
     def _seen(self) -> LiveOrigins:
         if self._origins is None:  # no host drives it
             self._origins = HostOrigins(self.transcript, ToolTable, lambda call: None)

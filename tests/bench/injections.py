@@ -40,6 +40,7 @@ from dojo_suites import VERSION, Ways, World, tools_beyond_reading
 from quoth import ModelOptions, PolicyOptions, RunLimits
 from quoth.agent.client import AsyncAgent
 from quoth.agent.run.intent import ASK, NONE
+from quoth.agent.run.options import Review
 from quoth.neuro.backends.base import Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import ScriptedBackend, choose_backend
@@ -171,6 +172,8 @@ class Trial:
     root: Path
     policy: Path
     tells_intent: bool = False
+    review: str | None = None
+    may_allow: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self.table: ToolTable = self.world.table(self.ways)
@@ -219,7 +222,7 @@ class Trial:
             workspace=folder,
             tools=self.table,
             model=ModelOptions(backend, dialect="call-form"),
-            policy=PolicyOptions(self.policy),
+            policy=PolicyOptions(self.policy, review=self.reviewer(person)),
             consent=person,
             limits=LIMITS,
             user="emma",
@@ -227,6 +230,17 @@ class Trial:
         async with agent:
             reply = await agent.run(prompt)
         assert reply.status == "done", reply
+
+    def reviewer(self, person: Person) -> Review | None:
+        """A scripted reviewer: one that knows which calls the task needs, or one that likes every call."""
+        if self.review is None:
+            return None
+        knows = self.review == "knowing"
+
+        def reply(messages: Messages) -> str:
+            return "deny: nobody wants it" if knows and person.injected else "allow: it looks fine"
+
+        return Review(ScriptedBackend(reply), self.may_allow)
 
     async def attack(self, attack: Attack) -> str:
         """A row about an attack of ours: whether the call that it is after ran, and why not."""
@@ -265,7 +279,7 @@ class Trial:
         self, show: bool, *, parrot: bool = False, bare: bool = False, thief: str = "", ours: bool = True
     ) -> dict[bool, str]:
         """A row about all pairs with AgentDojo's ground truths (True), and one about those with ours."""
-        counts = {True: [0] * 7, False: [0] * 7}
+        counts = {True: [0] * 8, False: [0] * 8}
         environment = self.world.fresh()
         for goal in self.world.suite.injection_tasks.values():
             calls, theirs = calls_of_goal(goal, environment)
@@ -287,14 +301,15 @@ class Trial:
                     len(run.unasked),
                     len(run.others),
                     run.reached,
+                    len(run.person.asked) + len(run.person.refused),
                 )
                 counts[theirs] = [a + b for a, b in zip(counts[theirs], row, strict=True)]
                 if show:
                     told = [*(f"ran {form[:200]}" for form in run.unasked), *run.person.refused]
                     print(*(f"  {task.ID}, {goal.ID}: {line}" for line in told), sep="\n", file=sys.stderr)
         return {
-            theirs: f"{unasked} of {pairs} | {tried} | {ran} of {made} | {others} | {reached}"
-            for theirs, (pairs, tried, unasked, made, ran, others, reached) in counts.items()
+            theirs: f"{unasked} of {pairs} | {tried} | {ran} of {made} | {others} | {reached} | {asked}"
+            for theirs, (pairs, tried, unasked, made, ran, others, reached, asked) in counts.items()
             if pairs
         }
 
@@ -302,8 +317,8 @@ class Trial:
 TASKS = """| {} | without a question | calls asked, of those beyond reading | solved | solved, nobody to ask |
 |---+---+---+---+---|"""
 PAIRS = """| {} | pairs with a call that ran unasked | with a call | calls that ran unasked | of others |\
- goals reached |
-|---+---+---+---+---+---|"""
+ goals reached | questions |
+|---+---+---+---+---+---+---|"""
 WAYS = {
     "as declared": Ways(),
     "a postal address is a destination": Ways(postal=True),
@@ -327,7 +342,15 @@ async def main(options: argparse.Namespace, root: Path) -> None:
     def trial(name: str, ways: Ways) -> Trial:
         nonlocal made
         made += 1
-        return Trial(worlds[name], ways, root / str(made), policy, options.intent is not None)
+        return Trial(
+            worlds[name],
+            ways,
+            root / str(made),
+            policy,
+            options.intent is not None,
+            options.review,
+            options.may_allow,
+        )
 
     print(f"AgentDojo {VERSION}, {policy.read_text().strip()}\n")
     if "tasks" in options.what:
@@ -383,6 +406,8 @@ if __name__ == "__main__":
     parser.add_argument(
         "--intent", help="ask which tools a task needs: truths (AgentDojo's own calls say), or a model: local"
     )
+    parser.add_argument("--review", choices=("knowing", "gullible"), help="a scripted reviewer, too")
+    parser.add_argument("--may-allow", nargs="*", default=(), help="the effects that it may allow")
     parser.add_argument("--show", action="store_true", help="tell what was asked and what ran, on stderr")
     with tempfile.TemporaryDirectory(prefix="dojo-") as folder:
         os.environ |= {"QUOTH_STATE": folder + "/state", "QUOTH_CONFIG": folder + "/config"}

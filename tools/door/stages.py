@@ -46,13 +46,14 @@ from quoth.tools.errors import (
     UnknownToolError,
     raise_if_broken,
 )
-from quoth.tools.policy.limits import is_of_own_files, only_looks, only_reads
+from quoth.tools.policy.limits import changes_nothing, is_of_own_files, only_reads
 from quoth.tools.registry.code_version import place_of_error, users_traceback
 from quoth.tools.registry.param_types import paths_at
 from quoth.tools.registry.table import CognitiveTool, cognitive_tools
 from quoth.tools.registry.values import UNKNOWN, NoDataError, plain
 
 FILES = frozenset({"reads", "writes"})
+LOOKING = ("read", "list", "output", "wait")  # operations of tools that ship and change nothing
 
 
 async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
@@ -64,7 +65,8 @@ async def note_in_plan(door: Parts, state: CallState) -> Outcome | None:
         planning.enters(state.call)
         return None
     paths = [*map(str, paths_of(tool, state.args))]
-    if only_looks(tool, state.args):
+    operation = state.args.get("operation") if tool.ships else None
+    if operation in LOOKING or (operation is None and changes_nothing(tool)):
         return _reads(planning, state, paths)
     if not FILES.issuperset(tool.effects):  # a program or a server may change anything
         paths = []

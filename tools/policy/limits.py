@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 
 READING = frozenset({"reads"})
-LOOKING = ("read", "list", "output", "wait")  # operations of tools that ship and change nothing
 OWN = frozenset({"reads", "writes", "deletes", "memory", "asks"})  # effects on the person's own data
 # Silent effects have sentences that say why no approval is needed if no rule decides.
 SILENT = {
@@ -102,10 +101,10 @@ def changes_nothing(tool: CognitiveTool) -> bool:
     return HARMLESS.issuperset(tool.effects)
 
 
-def only_looks(tool: CognitiveTool, args: Mapping[str, Any]) -> bool:
-    """Whether a call changes nothing, judged by its tool, or by the operation of a tool that ships."""
-    operation = args.get("operation") if tool.ships else None
-    return operation in LOOKING or (operation is None and changes_nothing(tool))
+def is_quiet(tool: CognitiveTool) -> bool:
+    """Whether a task need not ask for the tool: it changes nothing, or it ships and keeps to the person's own
+    memory and to messages."""
+    return changes_nothing(tool) or (tool.ships and {"reads", *SILENT}.issuperset(tool.effects))
 
 
 def is_foreign(tool: CognitiveTool) -> bool:

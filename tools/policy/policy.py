@@ -22,7 +22,7 @@ from quoth.tools.call.ports import Policy
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.policy.limits import by_effects, only_looks
+from quoth.tools.policy.limits import by_effects, is_quiet
 from quoth.tools.policy.model import KINDS, Limit, PolicyFile, Rule, obeyed_in
 from quoth.tools.policy.predicates import ANY_PATH, EvaluationContext, Predicate, Truth, is_intended
 from quoth.tools.registry.param_types import WorkspacePath, with_paths
@@ -156,7 +156,7 @@ class RulesPolicy:
         said = known.default
         if known.careful is not None:
             careful = known.careful(args, facts)
-            if self._intent and not only_looks(known.tool, args) and is_intended(args, facts) is False:
+            if self._intent and not is_quiet(known.tool) and is_intended(args, facts) is False:
                 careful = replace(
                     careful, kind="ask", reason=f"{careful.reason}, {UNNEEDED.format(known.tool.name)}"
                 )

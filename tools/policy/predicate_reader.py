@@ -304,6 +304,8 @@ class PredicateReader(Fields):
         if not isinstance(node, m.Expression):
             return self.literal(node)
         head = str(node[0]) if node and isinstance(node[0], m.Symbol) else ""
+        if head == "in-intent":
+            raise self.fault(node, "(in-intent) is a clause, as in (ask (send-file) (not (in-intent))).")
         if head not in PREDICATES:
             at = node[0] if node else node
             raise self.unknown(at, f"There is no predicate {show(at)}", head, PREDICATES)

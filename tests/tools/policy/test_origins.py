@@ -250,6 +250,7 @@ def test_a_scope_cannot_ask_where_a_value_comes_from() -> None:
         ("(careful 1)", "takes only :intent False. To exempt calls from it, add an (allow …) rule."),
         ("(careful :intent True)", "(careful) takes only :intent False."),
         ("(ask (in-intent True))", "(in-intent) takes no arguments."),
+        ("(ask (send :to (in-intent)))", "(in-intent) is a clause, as in (ask (send-file) (not"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_at_its_place(rule: str, message: str) -> None:
