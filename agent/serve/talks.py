@@ -411,6 +411,12 @@ class Talks:
         text = asked.text
 
         async def work(turn: TurnInProgress) -> None:
+            if _says_more(text):
+                turn.say(
+                    "Nothing was decided: a message that approves must contain no other words, also none"
+                    f" that the client adds. In a terminal: quoth approve {request.id}"
+                )
+                return
             if request.session != session:
                 turn.say(
                     f"Request {request.id} belongs to another conversation; nothing was decided. Decide it"
@@ -555,14 +561,20 @@ def _session_named(key: AccessKey, chosen: str, history: TalkIndex) -> str:
 
 
 def _decided_request(agent: AsyncAgent, text: str) -> Request | None:
-    """The request that a message decides; None if it decides none."""
+    """The request that a message is about to decide; None for other messages."""
     found = _DECISION.fullmatch(text.strip())
-    if found is None or (found[1] == "approve" and found[3]):
+    if found is None:
         return None
     with contextlib.suppress(UsageError):
         request = agent.broker.find(found[2])
         return request if request.id == found[2] else None
     return None
+
+
+def _says_more(text: str) -> bool:
+    """Whether a message that approves has further words, a person's or of the client."""
+    found = _DECISION.fullmatch(text.strip())
+    return found is not None and found[1] == "approve" and bool(found[3])
 
 
 def _decision(text: str, by: str) -> Decision:

@@ -242,7 +242,8 @@ with a reason, \\[quoth-pending-answer] answers a question."
                  (let ((line (line-number-at-pos))) ; the next key must not meet another request by chance
                    (tabulated-list-print)
                    (goto-char (point-min))
-                   (forward-line (1- line)))
+                   (forward-line (1- line))
+                   (when (and (eobp) (not (bobp))) (forward-line -1)))
                  (funcall then requests))
                "pending"))
 

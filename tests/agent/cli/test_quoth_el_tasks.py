@@ -206,7 +206,9 @@ if EMACS:
         with emacs_screen(tmp_path, script) as screen:
             screen.shows("Write it.")
             screen.type("\x03q")
-            screen.shows("Choices", "What waits (0)", "m Model", "scripted:r.txt", "s Session new", "p Plan mode off")
+            screen.shows(
+                "Choices", "What waits (0)", "m Model", "scripted:r.txt", "s Session new", "p Plan mode off"
+            )
             screen.type("p")
             screen.shows("p Plan mode on")
             screen.type("p")

@@ -203,6 +203,7 @@ def test_a_key_without_the_right_decides_nothing(server: Served, folder: Path) -
     id = request_in(waits)
     said = text(ask(server, "please write", waits, f"approve {id}", name="chat"))
     assert "may not decide" in said
+    assert "no other words" in text(ask(server, "please write", waits, f"approve {id}\n\nBe brief."))
     hello = text(ask(server, "hello"))
     mine = text(ask(server, "hello", hello, f"approve {id}"))
     assert "another conversation" in mine

@@ -68,6 +68,7 @@ def test_gptel(server: Served, tmp_path: Path) -> None:
 def test_open_webui(server: Served) -> None:
     words = shlex.split(at(server, block("open-webui")).replace("\\\n", " "))
     given = dict(word.split("=", 1) for before, word in itertools.pairwise(words) if before == "-e")
+    assert json.loads(given["DEFAULT_MODEL_PARAMS"]) == {"function_calling": "legacy"}
     base = given["OPENAI_API_BASE_URL"]
     own = {"Host": base.split("/")[2], "Authorization": f"Bearer {given['OPENAI_API_KEY']}"}
     with server.client(None, **own) as http:
@@ -77,6 +78,14 @@ def test_open_webui(server: Served) -> None:
         ask = {"model": given["TASK_MODEL_EXTERNAL"], "messages": [{"role": "user", "content": "Title?"}]}
         said = http.post("/v1/chat/completions", json=ask).json()
         assert said["choices"][0]["message"]["content"] == "I hear."
+
+
+def test_llm(server: Served) -> None:
+    given = dict(re.findall(r'(\w+): "?([^"\n]+)', at(server, block("llm"))))
+    with server.client() as http:
+        ask = {"model": given["model_name"], "messages": [{"role": "user", "content": "Hello."}]}
+        said = http.post(f"{given['api_base']}/chat/completions", json=ask).json()
+    assert said["choices"][0]["message"]["content"] == "I hear."
 
 
 def test_zed(server: Served) -> None:
