@@ -24,6 +24,7 @@ MOST_MESSAGES = 10_000
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _DATA = re.compile(r"data:image/([\w.+-]{1,20});base64,(.*)", re.DOTALL)
 _HALVES = re.compile(rb"\\u[dD][89a-fA-F]")
+_MARKUP = re.compile(r"#\+(?:begin|end)_src\b|[`*_/=~#+,-]", re.IGNORECASE)
 _HIDDEN = re.compile(r"<(details|think|thinking)\b[^>]*>.*?</\1>", re.DOTALL | re.IGNORECASE)
 
 
@@ -37,11 +38,13 @@ class TalkMessage:
 
     @cached_property
     def matched(self) -> str:
-        """Its text as conversations are matched: an answer without thoughts and hidden lines; the ids of its
-        calls if it has some."""
+        """Its text as conversations are matched: an answer without thoughts, hidden lines and markup, which
+        gptel converts in buffers of Org; the ids of its calls if it has some."""
         if self.calls:
             return f"calls {' '.join(self.calls)}"
-        text = _HIDDEN.sub(" ", self.text) if self.role == "assistant" else self.text
+        text = self.text
+        if self.role == "assistant":
+            text = _MARKUP.sub("", _HIDDEN.sub(" ", text))
         return " ".join(text.split())
 
 

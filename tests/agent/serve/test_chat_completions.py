@@ -190,6 +190,19 @@ def test_a_key_that_decides_approves_the_request_that_waits(server: Served, fold
     assert session_of(server, "please write", waits, word, done, "on")[1] == session
 
 
+def test_an_answer_that_its_client_has_converted_to_org_is_known(server: Served, folder: Path) -> None:
+    waits, session = session_of(server, "please write")
+    as_org = waits.replace("```text\n", "#+begin_src text\n").replace("\n```\n", "\n#+end_src\n")
+    assert as_org.count("_src") == 2
+    done, same = session_of(server, "please write", as_org, f"deny {request_in(waits)} no")
+    assert ("Denied" in done, same) == (True, session)
+    said, other = session_of(server, "please twice")
+    assert (
+        session_of(server, "please twice", said.replace("One", "/One/").replace("Two", "- *Two*"), "on")[1]
+        == other
+    )
+
+
 def test_a_denied_call_does_not_run(server: Served, folder: Path) -> None:
     waits = text(ask(server, "please write"))
     done = text(ask(server, "please write", waits, f"deny {request_in(waits)} not now"))
