@@ -37,7 +37,7 @@ def command_in(text: str) -> tuple[str, str] | None:
     rest = text[1 + len(word) :]
     if word in COMMANDS:
         return word, rest.strip()
-    if word.isalpha() and (hint := did_you_mean(word, COMMANDS)):
+    if word.isalpha() and (hint := did_you_mean(word, COMMANDS, mark="/")):
         raise UsageError(f"Unknown command /{word}.{hint}")
     return None
 

@@ -18,7 +18,7 @@ STOP_SECONDS = 5.0  # for the thread of a loop to end
 class OnLoop:
     """An object whose asynchronous methods run on its own event loop, and can be awaited on any other.
     ``answered`` is called there with a value after the caller has taken it, and has done with it what needs
-    no waiting: the connection has then queued an answer, and what is sent later comes after it."""
+    no waiting: the connection has then queued the answer, and later messages follow it."""
 
     def __init__(
         self, of: Any, loop: asyncio.AbstractEventLoop, answered: Callable[[Any], object] | None = None

@@ -197,7 +197,10 @@ class AcpServer:
                 for name, one in self._talks.items()
             ]
             return ListSessionsResponse(sessions=opened)
-        start = place_in(cursor) if cursor and cursor.isdecimal() else 0
+        if cursor and not cursor.isdecimal():
+            said = f"Unknown cursor {visible(cursor)}. It must be the nextCursor of an earlier answer."
+            raise _refusal(said)
+        start = place_in(cursor) if cursor else 0
         with _sentences(), self._reading(_folder(cwd)) as store:
             if store is None:
                 return ListSessionsResponse(sessions=[])

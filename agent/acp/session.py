@@ -29,8 +29,9 @@ from quoth.agent.session.render import title
 from quoth.agent.session.session import is_driven
 from quoth.neuro.backends.select import named_model
 from quoth.neuro.prompt.dialects import DIALECTS
-from quoth.tools.call.call import PROGRAMS
+from quoth.tools.call.call import PROGRAMS, Change
 from quoth.tools.errors import QuothError, UsageError, did_you_mean
+from quoth.tools.history.versions import StoreVersions
 from quoth.tools.policy.limits import only_reads
 from quoth.tools.text import listed
 
@@ -55,7 +56,7 @@ class AcpSession:
         self.agent, self.tools = agent, agent.table
         # Programs and sub-agents have these tools alone, too.
         self.reading = agent.table.where(lambda tool: only_reads(tool) or tool.name == PROGRAMS)
-        self.updates = Updates(agent.table, str(agent.workspace.root))
+        self.updates = Updates(agent.table, str(agent.workspace.root), self._changes)
         self.titled = False
         self._client = client
         self._waiting: asyncio.Queue[Any] = asyncio.Queue()
@@ -219,6 +220,14 @@ class AcpSession:
                 self.show(usage)
 
     # Updates
+
+    def _changes(self, key: str) -> Iterator[Change]:
+        """The texts that the call with this key changed."""
+        from quoth.agent.session.changes import CallChanges  # here: most calls change no file
+
+        agent, session = self.agent, self.agent.session
+        versions = StoreVersions(lambda: agent.store, agent.workspace.root)
+        return CallChanges(versions, agent.workspace.on_disk(), session, key).texts(key)
 
     def hear(self, event: AgentEvent) -> None:
         for update in self.updates.of(event):

@@ -6,7 +6,9 @@ Sources: the prompt turn, tool calls and agent plan of https://agentclientprotoc
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from acp.helpers import (
@@ -14,6 +16,7 @@ from acp.helpers import (
     start_tool_call,
     text_block,
     tool_content,
+    tool_diff_content,
     update_agent_message_text,
     update_agent_thought_text,
     update_plan,
@@ -23,14 +26,17 @@ from acp.helpers import (
 from acp.schema import PlanEntryStatus, ToolCallLocation, ToolCallStatus, ToolKind
 
 from quoth.agent.events import AgentEvent
+from quoth.agent.reply import WrittenPlan
 from quoth.agent.session.render import is_calls, result_text, thoughts_of, words_of
 from quoth.agent.terminal.forms import show_value
+from quoth.tools.call.call import Change
+from quoth.tools.call.redaction import Redactor
 from quoth.tools.errors import InvalidCallError, UsageError
 from quoth.tools.history.event import Event, read_form
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.arguments import bind
 from quoth.tools.registry.table import CognitiveTool, ToolTable
-from quoth.tools.text import short
+from quoth.tools.text import number_of, short
 
 KINDS: Mapping[str, ToolKind] = {
     "deletes": "delete",
@@ -84,18 +90,21 @@ def call_update(id: str, form: CallForm, table: ToolTable, root: str) -> Any:
     )
 
 
-def result_update(id: str, status: str, text: str) -> Any:
-    """The update that a call ended, or waits for a person."""
+def result_update(id: str, status: str, text: str, diffs: Iterable[Any] = ()) -> Any:
+    """The update that a call ended, or waits for a person; ``diffs`` are its changes of files."""
     state: ToolCallStatus = "completed" if status == "ok" else "pending" if status == "pending" else "failed"
     shown = text if status == "ok" else f"{status}: {text}"
-    return update_tool_call(id, status=state, content=[tool_content(text_block(short(shown, RESULT_CHARS)))])
+    return update_tool_call(
+        id, status=state, content=[tool_content(text_block(short(shown, RESULT_CHARS))), *diffs]
+    )
 
 
 class Updates:
-    """The updates of one session that come of events; a flight's plan is kept to be sent whole."""
+    """The updates of one session that come of events; a flight's plan is kept to be sent whole. ``changes``
+    gives the texts that the call with this key changed."""
 
-    def __init__(self, table: ToolTable, root: str) -> None:
-        self.table, self._root = table, root
+    def __init__(self, table: ToolTable, root: str, changes: Callable[[str], Iterable[Change]]) -> None:
+        self.table, self._root, self._changes = table, root, changes
         self._steps: dict[str, tuple[str, PlanEntryStatus]] = {}
 
     def of(self, event: AgentEvent) -> Iterator[Any]:
@@ -110,7 +119,9 @@ class Updates:
             case "result":
                 result = data.told
                 text = show_value(result.value) if result.ok else result.message
-                yield result_update(event.call, result.status, text)
+                changing = result.ok and result.side_effects
+                diffs = self._diffs(data.key or event.call, data.form) if changing else ()
+                yield result_update(event.call, result.status, text, diffs)
             case "note" | "message":
                 yield update_agent_message_text(f"{data}\n\n")
             case "flight":
@@ -119,6 +130,36 @@ class Updates:
             case "step":
                 self._steps[data.id] = (data.title or data.id, STEPS.get(data.status, "completed"))
                 yield self._plan()
+            case "end" if data.plan is not None and not event.path:
+                yield from self._written(data.plan)
+
+    def _written(self, plan: WrittenPlan) -> Iterator[Any]:
+        """The updates that show a plan of plan mode, and what to do with it."""
+        from quoth.agent.plan.org_reader import read_plan  # here: few sessions are in plan mode
+
+        if not plan.steps:
+            text = f"The plan {plan.file} was changed since its steps were written, so it stays as it is.\n\n"
+            yield update_agent_message_text(text)
+            return
+        with contextlib.suppress(OSError):
+            steps = read_plan(Path(self._root, plan.file).read_bytes(), plan.file)[1].steps
+            self._steps = {step.id: (step.title, "pending") for step in steps}
+            yield self._plan()
+        steps_text = number_of(plan.steps, "step")
+        lines = (
+            f"The plan has {steps_text}; none of its calls has run: {plan.file}",
+            f"Edit it as you like. To fly it: change the mode to Ask and send /fly {plan.file}",
+            f"To approve it as a whole before, in a terminal: quoth approve {plan.file}",
+        )
+        yield update_agent_message_text("\n".join(lines) + "\n\n")
+
+    def _diffs(self, key: str, form: CallForm) -> Iterator[Any]:
+        """The changes of files by a call, without its declared secrets."""
+        tool = self.table.find(form.tool)
+        hide = Redactor(form, tool.params if tool else (), by_looks=False)
+        for one in self._changes(key):
+            before = None if one.before is None else hide.text(one.before)
+            yield tool_diff_content(f"{self._root}/{one.path}", hide.text(one.after or ""), before)
 
     def _plan(self) -> Any:
         return update_plan(plan_entry(title, status=status) for title, status in self._steps.values())

@@ -126,10 +126,10 @@ class StoreVersions:
                 if total <= self._most * 9 // 10:
                     break
 
-    def of(self, session: str) -> list[Written]:
-        """All writes of a session, the oldest first."""
-        sql = f"SELECT {COLUMNS} FROM writes WHERE session = ? ORDER BY seq"  # noqa: S608
-        return [Written(*row) for row in self._store().execute(sql, (session,))]
+    def of(self, session: str, key: str | None = None) -> list[Written]:
+        """All writes of a session, or of its call with this key, the oldest first."""
+        sql = f"SELECT {COLUMNS} FROM writes WHERE session = ? AND key = ifnull(?, key) ORDER BY seq"  # noqa: S608
+        return [Written(*row) for row in self._store().execute(sql, (session, key))]
 
     def content(self, digest: str) -> bytes | None:
         """A stored content; None if it was not stored or was dropped."""

@@ -117,7 +117,7 @@ def _in_thread(work: Callable[[], T]) -> Future[T]:
     from concurrent.futures import Future  # here: most commands need no key
 
     done: Future[T] = Future()
-    done.set_running_or_notify_cancel()  # a result that no one wants any more is no error
+    done.set_running_or_notify_cancel()  # setting an unwanted result is then allowed
 
     def run() -> None:
         try:

@@ -97,6 +97,21 @@ async def test_a_scope_covers_the_next_call_of_its_rule(shop: Path) -> None:
     assert (len(client.asked), (shop / "b.txt").read_text()) == (1, "three\n")
 
 
+async def test_a_call_that_no_one_is_asked_about_shows_what_it_changed(shop: Path) -> None:
+    edit = '(edit-file :path "a.txt" :old "one" :new "two")'
+    program = f'(eval (do (read-file :path "a.txt") {edit}))'
+    files(shop, {"r.txt": f"{WRITE}\n---\n{program}\n---\nDone.\n", "yes.hy": "(allow (any-tool))"})
+    async with editor(shop, *scripted(shop, "--policy", "yes.hy"), client=Editor()) as client:
+        await client.say(await new(client, shop), "Change them.")
+    contents = [one.content or [] for one in client.updates if one.session_update == "tool_call_update"]
+    shown = [part for content in contents for part in content if part.type == "diff"]
+    assert [(one.path, one.old_text, one.new_text) for one in shown] == [
+        (f"{shop}/b.txt", None, "two\n"),
+        (f"{shop}/a.txt", "one\n", "two\n"),
+    ]
+    assert client.asked == []
+
+
 async def test_a_rule_that_denies_in_this_session_asks_no_more(shop: Path) -> None:
     other = WRITE.replace("b.txt", "c.txt")
     again = WRITE.replace("two", "three")
@@ -308,10 +323,16 @@ async def test_plan_mode_writes_a_plan_and_nothing_else(shop: Path) -> None:
             lambda: client.agent.set_session_mode(session_id=session, mode_id="yolo")
         )
         await client.say(session, "Write it.")
+        (plan,) = [one for one in client.updates if one.session_update == "plan"]
         loaded = await client.agent.load_session(cwd=str(shop), session_id=session)
-    assert loaded.modes.current_mode_id == "plan"
-    assert (client.asked, (shop / "b.txt").exists()) == ([], False)
-    assert len(list((shop / ".quoth/plans").glob("*.org"))) == 1
+        file = f".quoth/plans/{session}.org"
+        assert f"The plan has 1 step; none of its calls has run: {file}\n" in client.words()
+        assert [(one.content, one.status) for one in plan.entries] == [("1. write-file b.txt", "pending")]
+        assert (loaded.modes.current_mode_id, client.asked, (shop / "b.txt").exists()) == ("plan", [], False)
+        client.picks.append("once")
+        await client.agent.set_session_mode(session_id=session, mode_id="ask")
+        await client.say(session, f"/fly {file}")
+    assert (shop / "b.txt").read_text() == "two\n"
 
 
 @pytest.mark.parametrize(
@@ -364,7 +385,7 @@ async def test_commands_run_without_a_model_and_a_flight_shows_its_plan(shop: Pa
     assert client.words().endswith("No requests are waiting.\n")
     plans = [one for one in client.updates if one.session_update == "plan"]
     assert [entry.status for entry in plans[-1].entries] == ["completed"]
-    assert wrong == "Unknown command /evl. Did you mean eval?"
+    assert wrong == "Unknown command /evl. Did you mean /eval?"
     (known,) = [one for one in client.updates if one.session_update == "available_commands_update"]
     assert [one.name for one in known.available_commands] == [
         "eval",
@@ -391,6 +412,7 @@ async def test_what_cannot_be_done_is_refused_with_a_sentence(
             await refused(lambda: agent.new_session(cwd=str(shop), mcp_servers=[server])),
             await refused(lambda: agent.new_session(cwd=str(shop), mcp_servers=[elsewhere])),
             await refused(lambda: agent.load_session(cwd=str(shop), session_id="s9")),
+            await refused(lambda: agent.list_sessions(cwd=str(shop), cursor="zz")),
             await refused(lambda: client.say("s9", "Hello.")),
             await refused(lambda: client.say(session, "")),
             await refused(
@@ -404,6 +426,7 @@ async def test_what_cannot_be_done_is_refused_with_a_sentence(
         "reserved",
         "transport",
         "session s9",
+        "Unknown cursor zz",
         "not open here",
         "empty",
         "audio",
