@@ -89,7 +89,9 @@ turns use no more stack than ten."
     (setv run.dialect thought.dialect)
     (when thought.note  (.tell run "note" thought.note))
     (.tell-words run thought)
-    (.tell run "thought" thought)
+    (when (not (and run.log.live run.log.recalled))
+      ; Otherwise it was sent when it arrived.
+      (.tell run "thought" thought))
     (if (= thought.finish "refused")
         (Ending "failed" (refused run.backend.name thought.text) "refused")
         thought)

@@ -143,8 +143,8 @@ def serve_until_stopped(
 
 
 def telling_the_owner(opening: Callable[P, T], said: str = "This agent cannot be opened.") -> Callable[P, T]:
-    """The same opening of an agent or a server, for clients: the error may show lines of the owner's files, so it is
-    printed here, and the client gets a sentence."""
+    """The same opening of an agent or a server, for clients: the error may show lines of the owner's files,
+    so it is printed here, and the client gets a sentence."""
 
     def opened(*args: P.args, **given: P.kwargs) -> T:
         try:

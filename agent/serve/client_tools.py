@@ -76,7 +76,8 @@ NO_TOOLS = ClientTools()
 
 
 def read_tools(said: Mapping[str, Any]) -> ClientTools:
-    """The tools of a request; other kinds than functions are ignored. Raises UsageError."""
+    """The tools of a request, whose functions may be flat, as in responses; other kinds are ignored. Raises
+    UsageError."""
     given = said.get("tools")
     if given is None:
         return NO_TOOLS
@@ -85,7 +86,12 @@ def read_tools(said: Mapping[str, Any]) -> ClientTools:
     if len(given) > MOST_TOOLS:
         raise UsageError(f"There are more than {MOST_TOOLS} tools.")
     functions = [(place, one) for place, one in enumerate(given) if _kind(one) == "function"]
-    tools = tuple(_read_tool(one.get("function"), f"tools[{place}].function") for place, one in functions)
+    tools = tuple(
+        _read_tool(one, f"tools[{place}]")
+        if "name" in one
+        else _read_tool(one.get("function"), f"tools[{place}].function")
+        for place, one in functions
+    )
     names = [tool.own for tool in tools]
     if twice := next((one for one in tools if names.count(one.own) > 1), None):
         raise UsageError(f"Two tools have the name {twice.name}, or nearly the same.")
@@ -118,17 +124,21 @@ def _chosen(tools: tuple[ClientTool, ...], choice: Any) -> ClientTools:
             return ClientTools(tools)
         case "required":
             return ClientTools(tools, every, alone=True, must=True)
-        case {"type": "function", "function": {"name": str(name)}}:
+        case {"type": "function", "function": {"name": str(name)}} | {"type": "function", "name": str(name)}:
             return ClientTools(tools, frozenset([_known(name, every)]), alone=True, must=True)
-        case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [*some]}}:
-            named = [one["function"]["name"] for one in some if _is_named(one)]
+        case {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": [*some]}} | {
+            "type": "allowed_tools",
+            "mode": mode,
+            "tools": [*some],
+        }:
+            named = [one.get("function", one)["name"] for one in some if _is_named(one)]
             offered = frozenset(_known(name, every) for name in named)
             return ClientTools(tools, offered, alone=True, must=mode == "required")
     raise UsageError(CHOICES)
 
 
 def _is_named(one: Any) -> bool:
-    function = one.get("function") if _kind(one) == "function" else None
+    function = one.get("function", one) if _kind(one) == "function" else None
     return isinstance(function, dict) and isinstance(function.get("name"), str)
 
 

@@ -63,6 +63,23 @@ class TalkIndex:
         sql = "SELECT 1 FROM served WHERE key = ? AND session = ? LIMIT 1"
         return bool(self._store().execute(sql, (key, session)))
 
+    def keep(self, key: str, session: str, id: str, text: str) -> None:
+        """Keep a response among the long texts of its session and key; it is on disk with the next synced
+        write."""
+        with self._store().transaction(synced=False) as run:
+            run("INSERT OR REPLACE INTO texts VALUES (?, ?, ?, ?, ?)", (session, key, id, time.time(), text))
+
+    def kept(self, key: str, session: str, id: str) -> str | None:
+        sql = "SELECT text FROM texts WHERE session = ? AND user = ? AND id = ?"
+        rows = self._store().execute(sql, (session, key, id))
+        return str(rows[0][0]) if rows else None
+
+    def forget(self, key: str, session: str, id: str, digest: str) -> None:
+        """Forget a response, and that a conversation continues after it. The session stays."""
+        with self._store().transaction() as run:
+            run("DELETE FROM texts WHERE session = ? AND user = ? AND id = ?", (session, key, id))
+            run("DELETE FROM served WHERE key = ? AND history = ?", (key, digest))
+
     def save(self, key: str, session: str, states: Mapping[str, int]) -> None:
         """Record that conversations are what a session contains now; ``states`` by their digests. It is on
         disk with the next synced write, such as the session's own, or after ``on_disk`` of the store."""

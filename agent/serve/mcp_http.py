@@ -38,7 +38,7 @@ def client_of(ctx: Context) -> McpClient:
 
 def mcp_part(made: McpServer) -> ServedPart:
     """The route of MCP to the server, whose ``client_of`` is the one here."""
-    running = _Running(made)
+    running = _HttpServer(made)
     return ServedPart([Route(PATH, running.app)], serving=running.serving)
 
 
@@ -51,7 +51,7 @@ def proxies_part(opening: Callable[[str], tuple[McpProxy, Path]]) -> ServedPart:
     return ServedPart([Route(f"{PATH}/{{name}}", proxies)], serving=proxies.serving)
 
 
-class _Running:
+class _HttpServer:
     """A server of MCP over HTTP, from entering ``serving`` on."""
 
     def __init__(self, made: McpServer | McpProxy) -> None:
@@ -77,7 +77,7 @@ class _Running:
 class _Kept(NamedTuple):
     """A proxy that runs in a task of its own until ``ends`` is set; its pins are those of the ``stamp``."""
 
-    running: _Running
+    running: _HttpServer
     pins: Path
     stamp: Hashable
     begun: asyncio.Event
@@ -101,7 +101,7 @@ class _Proxies:
             return
         await found.app(scope, receive, send)
 
-    async def _find(self, name: str) -> _Running:
+    async def _find(self, name: str) -> _HttpServer:
         """The proxy of a server as it is trusted now. Raises QuothError."""
         kept = self._kept.get(name)
         if kept is not None and (kept.stamp != stamp_of(kept.pins) or kept.task.done()):
@@ -115,7 +115,7 @@ class _Proxies:
 
     def _begun(self, name: str) -> _Kept:
         made, pins = self._opening(name)
-        running, ends, begun = _Running(made), asyncio.Event(), asyncio.Event()
+        running, ends, begun = _HttpServer(made), asyncio.Event(), asyncio.Event()
         task = asyncio.create_task(_run(running, begun, ends))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -131,7 +131,7 @@ class _Proxies:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-async def _run(running: _Running, begun: asyncio.Event, ends: asyncio.Event) -> None:
+async def _run(running: _HttpServer, begun: asyncio.Event, ends: asyncio.Event) -> None:
     """Run a proxy until it ends and its calls in progress have, too."""
     try:
         async with running.serving():

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -28,7 +29,7 @@ from quoth.agent.serve.openai_shape import (
     model_data,
     read_request,
 )
-from quoth.agent.serve.responses_shape import read_response_request
+from quoth.agent.serve.responses_shape import ResponseAnswer, read_response_request
 from quoth.agent.serve.talks import Talks, TurnInProgress, UnknownResponseError
 from quoth.neuro.backends.base import NO_OPTIONS
 from quoth.neuro.backends.messages import Messages
@@ -73,9 +74,23 @@ def openai_part(opening: Callable[[AccessKey, str], AsyncAgent]) -> ServedPart:
                 agent = talks.agent(key, asked.model.removesuffix(PLAIN))
                 return await _plain(agent, asked, answer, request)
             turn = await talks.begin(key, asked, request.headers.get("x-session", ""))
+            if isinstance(answer, ResponseAnswer) and asked.response:
+                answer.keep = partial(talks.keep, key, asked.model, turn.session)
         except QuothError as error:
             return _error(error)
         return await (_streamed if asked.stream else _whole)(turn, answer, request)
+
+    async def response(request: Request) -> Response:
+        id, forget = request.path_params["id"], request.method == "DELETE"
+        models = [name for name in model_names() if not name.endswith(PLAIN)]
+        try:
+            said = talks.kept(key_of(request.scope), models, id, forget=forget)
+        except UnknownResponseError as error:
+            return refuse(404, str(error))
+        except QuothError as error:
+            return _error(error)
+        gone = {"id": id, "object": "response", "deleted": True}
+        return JSONResponse(gone) if forget else Response(said, media_type="application/json")
 
     @contextlib.asynccontextmanager
     async def serving() -> AsyncIterator[None]:
@@ -89,6 +104,7 @@ def openai_part(opening: Callable[[AccessKey, str], AsyncAgent]) -> ServedPart:
         Route("/v1/models/{model:path}", model),
         Route("/v1/chat/completions", completions, methods=["POST"]),
         Route("/v1/responses", responses, methods=["POST"]),
+        Route("/v1/responses/{id}", response, methods=["GET", "DELETE"]),
     ]
     return ServedPart(routes, serving=serving, ending=talks.finish)
 

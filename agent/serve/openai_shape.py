@@ -157,8 +157,9 @@ class ReadMessages(NamedTuple):
     results: tuple[tuple[str, str], ...]
 
 
-def read_messages(messages: Sequence[Any], where: str) -> ReadMessages:
-    """A list of messages, of which a person's or results of calls are the last. Raises UsageError."""
+def read_messages(messages: Sequence[Any], where: str, *, continues: bool = False) -> ReadMessages:
+    """A list of messages, of which a person's or results of calls are the last; with ``continues`` there is
+    an answer before them. Raises UsageError."""
     rules: list[str] = []
     talk: list[TalkMessage] = []
     images: list[tuple[str, bytes]] = []
@@ -168,19 +169,21 @@ def read_messages(messages: Sequence[Any], where: str) -> ReadMessages:
         place = f"{where}[{number - 1}]"
         if not isinstance(one, dict) or one.get("role") not in ROLES:
             raise UsageError(f"{place} must be an object with one of the roles {', '.join(ROLES)}.")
-        role = str(one["role"])
+        before, role = role, str(one["role"])
         text, seen = _content(one.get("content"), place, last=number == len(messages))
         if role in ("system", "developer"):
             rules.append(text)
         elif role in ("user", "assistant"):
             calls = _call_ids(one) if role == "assistant" else ()
+            if role == "assistant" and before == role:  # responses have an item for each part of an answer
+                text, calls = f"{talk[-1].text}\n\n{text}".strip(), (*talk.pop().calls, *calls)
             talk.append(TalkMessage(role, text, calls))
             images = seen
             results = {} if role == "assistant" else results
         elif role == "tool":
             results[_call_id(one, place)] = text
     told = "\n\n".join(filter(None, rules)), tuple(talk), "", tuple(images), tuple(results.items())
-    if role == "tool" and talk and talk[-1].role == "assistant":
+    if role == "tool" and (continues or (talk and talk[-1].role == "assistant")):
         return ReadMessages(*told)
     if not talk or talk[-1].role != "user":
         raise UsageError(

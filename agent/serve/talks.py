@@ -11,9 +11,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import html
+import json
 import re
 import secrets
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from quoth.agent.client import AsyncAgent
@@ -208,7 +209,7 @@ class Talks:
         results = _results_of(agent, key, request)
         known = history.find(key.name, before) if request.history else None
         if request.previous:
-            known = history.find(key.name, _digest_after(request, request.previous))
+            known = history.find(key.name, _digest_after(request.model, request.previous))
             if known is None:
                 raise UnknownResponseError(f"Previous response with id {request.previous!r} not found.")
         own = _session_named(key, chosen, history) if chosen else ""
@@ -251,6 +252,25 @@ class Talks:
             history.save(key.name, turn.session, {asked: BEGUN})
         turn.task = asyncio.create_task(self._run(turn, work, key, request, history, asked))
         return turn
+
+    def keep(self, key: AccessKey, model: str, session: str, response: Mapping[str, Any]) -> None:
+        """Keep a response, to be read again, if the store can."""
+        agent = self.agent(key, model)
+        with contextlib.suppress(QuothError):
+            TalkIndex(lambda: agent.store).keep(key.name, session, response["id"], json.dumps(response))
+
+    def kept(self, key: AccessKey, models: Sequence[str], id: str, *, forget: bool = False) -> str:
+        """A response of this key with one of the models, as JSON. Raises UnknownResponseError."""
+        agent = self.agent(key, models[0])  # all have one store
+        history = TalkIndex(lambda: agent.store)
+        for digest in (_digest_after(model, id) for model in models):
+            known = history.find(key.name, digest)
+            text = known and history.kept(key.name, known.session, id)
+            if known and text:
+                if forget:
+                    history.forget(key.name, known.session, id, digest)
+                return text
+        raise UnknownResponseError(f"Response with id {id!r} not found.")
 
     def _place(
         self,
@@ -331,7 +351,7 @@ class Talks:
             if answer in saved or not request.resumes or history.find(key.name, answer) is None:
                 over[answer] = ENDED  # else it was sent again
             if request.response:
-                over[_digest_after(request, request.response)] = ENDED
+                over[_digest_after(request.model, request.response)] = ENDED
             if over == saved:
                 return False
             history.save(key.name, turn.session, over)
@@ -465,7 +485,7 @@ def _results_of(agent: AsyncAgent, key: AccessKey, request: ChatRequest) -> list
         if asked is not None and asked.id == id and is_for(asked, key.name):
             found.append((asked, text))
         elif request.resumes:
-            raise UsageError(f"tool_call_id {short(id, 80)!r} is not a call for this key.")
+            raise UsageError(f"The id {short(id, 80)!r} is not that of a call for this key.")
     if request.resumes and len({asked.session for asked, _ in found}) > 1:
         raise UsageError("The results are of calls in several conversations: send those of one.")
     known = {tool.own for tool in request.tools.tools}
@@ -482,9 +502,9 @@ def _answer(agent: AsyncAgent, key: AccessKey, results: Iterable[tuple[Request, 
             agent.broker.decide(asked.id, Decision("answer", by=f"client {key.name}", answer=text))
 
 
-def _digest_after(request: ChatRequest, response: str) -> str:
+def _digest_after(model: str, response: str) -> str:
     """The digest of the conversation up to a response, which its id names."""
-    return digest_of(request.model, [TalkMessage("response", response)])
+    return digest_of(model, [TalkMessage("response", response)])
 
 
 async def _drive(

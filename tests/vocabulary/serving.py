@@ -8,9 +8,13 @@ import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import httpx
 from commands import Forked, started
+
+if TYPE_CHECKING:
+    import openai
 
 SECONDS = 60
 KEYS = {"me": ("m" * 32, "ask,decide"), "chat": ("c" * 32, "ask"), "other": ("o" * 32, "ask,decide")}
@@ -27,6 +31,12 @@ class Served:
         """A client of HTTP with a key; ``more`` are further headers."""
         own = {} if name is None else {"Authorization": f"Bearer {token(name)}"}
         return httpx.Client(base_url=self.url, headers=own | more, timeout=SECONDS)
+
+    def openai(self, name: str = "me", **more: Any) -> openai.OpenAI:
+        """A client of OpenAI's SDK with a key."""
+        import openai  # here: few tests need it
+
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key=token(name), max_retries=0, **more)
 
 
 def token(name: str) -> str:
@@ -55,3 +65,8 @@ def serving(folder: Path, *options: str) -> Iterator[Served]:
         finally:
             running.process.send_signal(signal.SIGTERM)
             running.process.wait(SECONDS)
+
+
+def scripted(folder: Path, *options: str) -> contextlib.AbstractContextManager[Served]:
+    """The same with the replies of ``model.hy``."""
+    return serving(folder, "--model", "scripted:model.hy", *options)

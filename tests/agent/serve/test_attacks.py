@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from kills import written_lines
-from serving import Served, serving
-from words import files, quoth
+from serving import Served
+from words import quoth
 
 STATE = os.environ["QUOTH_STATE"]  # of the server, which outlives one test
 # Notes a line where it is asked to.
@@ -25,18 +24,8 @@ MODEL = """
     (in "note" said) "(shell :argv [\\"sh\\" \\"-c\\" \\"echo one >> effects.txt\\"])"
     True "Hello."))
 """
+OPTIONS = ("--expose", "shell")
 REVISION = "2026-07-28"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return files(tmp_path_factory.mktemp("attacked") / "shop", {"model.hy": MODEL})
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Served]:
-    with serving(folder, "--model", "scripted:model.hy", "--expose", "shell") as found:
-        yield found
 
 
 def said(server: Served, *talk: str, name: str = "me", **headers: str) -> str:

@@ -6,7 +6,6 @@ import base64
 import json
 import signal
 import socket
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import openai
 import pytest
 from commands import wait_until
 from openai.types.chat import ChatCompletion
-from serving import Served, serving, token
+from serving import Served, scripted, token
 from words import files, quoth
 
 # Answers with what it sees of the conversation, or with a call that the message names.
@@ -40,31 +39,14 @@ MODEL = """
     True (+ "I saw: " (.join " | " (lfor t texts (get (.splitlines (str t)) 0))))))
 """
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return files(tmp_path_factory.mktemp("served") / "shop", {"a.txt": "one\n", "model.hy": MODEL})
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Served]:
-    with serve(folder) as found:
-        yield found
-
-
-def serve(folder: Path) -> Any:
-    return serving(folder, "--model", "scripted:model.hy")
-
-
-def client(server: Served, name: str = "me", **more: Any) -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{server.url}/v1", api_key=token(name), max_retries=0, **more)
+FILES = {"a.txt": "one\n"}
 
 
 def ask(server: Served, *talk: str, name: str = "me", **more: Any) -> ChatCompletion:
     """The completion of a conversation, whose texts are the person's and the model's in turn."""
     roles = ("user", "assistant")
     messages: Any = [{"role": roles[place % 2], "content": text} for place, text in enumerate(talk)]
-    return client(server, name).chat.completions.create(model="quoth", messages=messages, **more)
+    return server.openai(name).chat.completions.create(model="quoth", messages=messages, **more)
 
 
 def text(done: ChatCompletion) -> str:
@@ -76,14 +58,14 @@ def session_of(server: Served, *talk: str, name: str = "me", **more: Any) -> tup
     """The answer to a conversation, and its session."""
     roles = ("user", "assistant")
     messages: Any = [{"role": roles[place % 2], "content": one} for place, one in enumerate(talk)]
-    raw = client(server, name).chat.completions.with_raw_response.create(
+    raw = server.openai(name).chat.completions.with_raw_response.create(
         model="quoth", messages=messages, **more
     )
     return text(raw.parse()), raw.headers["X-Session"]
 
 
 def test_the_models_are_listed(server: Served) -> None:
-    at = client(server)
+    at = server.openai()
     assert [one.id for one in at.models.list()] == ["quoth", "quoth:plain"]
     assert at.models.retrieve("quoth").owned_by == "quoth"
     with pytest.raises(openai.NotFoundError, match="Did you mean quoth"):
@@ -105,7 +87,7 @@ def test_a_completion_has_the_shape_of_the_sdk(server: Served) -> None:
 def test_a_stream_has_a_role_words_an_end_and_its_usage(server: Served) -> None:
     messages: Any = [{"role": "user", "content": "say it twice"}]
     chunks = list(
-        client(server).chat.completions.create(
+        server.openai().chat.completions.create(
             model="quoth", messages=messages, stream=True, stream_options={"include_usage": True}
         )
     )
@@ -225,7 +207,7 @@ def test_a_key_without_the_right_decides_nothing(server: Served, folder: Path) -
 
 def test_a_request_that_was_approved_in_a_terminal_runs_with_the_next_message(tmp_path: Path) -> None:
     folder = files(tmp_path / "shop", {"model.hy": MODEL})
-    with serve(folder) as server:
+    with scripted(folder) as server:
         waits, session = session_of(server, "please write", name="chat")
         assert f"chat (serve chat), {session}, reply" in quoth("pending", cwd=folder).out
         assert quoth("approve", request_in(waits), cwd=folder).code == 0
@@ -257,10 +239,10 @@ def test_a_question_is_answered(server: Served) -> None:
 
 def test_a_conversation_goes_on_after_a_kill(tmp_path: Path) -> None:
     folder = files(tmp_path / "shop", {"model.hy": MODEL})
-    with serve(folder) as server:
+    with scripted(folder) as server:
         waits, session = session_of(server, "please append")
         server.process.send_signal(signal.SIGKILL)
-    with serve(folder) as server:
+    with scripted(folder) as server:
         done, still = session_of(server, "please append", waits, f"approve {request_in(waits)}")
         assert still == session
         assert "The call is over." in done
@@ -268,7 +250,7 @@ def test_a_conversation_goes_on_after_a_kill(tmp_path: Path) -> None:
 
 
 def test_an_image_and_parts_are_taken_and_a_far_image_is_not(server: Served) -> None:
-    at = client(server)
+    at = server.openai()
     parts: Any = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     done = at.chat.completions.create(model="quoth", messages=[{"role": "user", "content": parts}])
     assert text(done) == "I saw: a"
@@ -332,9 +314,9 @@ def test_unknown_fields_are_ignored(server: Served) -> None:
 
 def test_a_plain_model_answers_without_tools_and_begins_no_session(tmp_path: Path) -> None:
     folder = files(tmp_path / "shop", {"model.hy": MODEL})
-    with serve(folder) as server:
+    with scripted(folder) as server:
         messages: Any = [{"role": "user", "content": "title"}]
-        at = client(server).chat.completions
+        at = server.openai().chat.completions
         assert text(at.create(model="quoth:plain", messages=messages)) == "I saw: title"
         stream = at.create(model="quoth:plain", messages=messages, stream=True)
         assert "".join(one.choices[0].delta.content or "" for one in stream) == "I saw: title"
@@ -354,7 +336,7 @@ def streaming(server: Served, *talk: str) -> Any:
 
 def test_two_messages_of_one_conversation_are_answered_at_once(tmp_path: Path) -> None:
     folder = files(tmp_path / "shop", {"model.hy": MODEL})
-    with serve(folder) as server:
+    with scripted(folder) as server:
         first, session = session_of(server, "one")
         with ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(session_of, server, "one", first, "please wait")
@@ -375,7 +357,7 @@ def test_a_message_whose_answer_was_broken_off_is_answered_once_in_its_session(
     tmp_path: Path, more: tuple[str, ...], answer: str
 ) -> None:
     folder = files(tmp_path / "shop", {"model.hy": MODEL})
-    with serve(folder) as server:
+    with scripted(folder) as server:
         first, session = session_of(server, "one")
         with ThreadPoolExecutor(1) as pool:
             broken = pool.submit(session_of, server, "one", first, "please wait")
@@ -383,7 +365,7 @@ def test_a_message_whose_answer_was_broken_off_is_answered_once_in_its_session(
             server.process.send_signal(signal.SIGKILL)
             assert isinstance(broken.exception(), openai.APIConnectionError)
     (folder / "free").touch()
-    with serve(folder) as server:
+    with scripted(folder) as server:
         assert session_of(server, "one", first, "please wait", *more) == (answer, session)
         log = quoth("log", session, cwd=folder).out
         assert log.count(": please wait") == 1
@@ -401,7 +383,7 @@ SLOW = """
 def test_a_client_that_leaves_stops_its_program(tmp_path: Path) -> None:
     rules = '(allow (shell :argv ["sh" ...]))'
     folder = files(tmp_path / "shop", {"model.hy": SLOW, "rules.hy": rules})
-    with serving(folder, "--model", "scripted:model.hy", "--policy", "rules.hy") as server:
+    with scripted(folder, "--policy", "rules.hy") as server:
         with streaming(server, "go") as answer:
             assert answer.status_code == 200
             wait_until((folder / "begun").exists)
@@ -414,7 +396,7 @@ def test_a_client_that_leaves_stops_its_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_client_that_leaves_before_the_first_piece_stops_the_run(tmp_path: Path, stream: bool) -> None:
     folder = files(tmp_path / "shop", {"model.hy": MODEL})
-    with serve(folder) as server:
+    with scripted(folder) as server:
         body = json.dumps(
             {"model": "quoth", "stream": stream, "messages": [{"role": "user", "content": "please wait"}]}
         )

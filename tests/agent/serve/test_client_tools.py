@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 from openai.types.chat import ChatCompletion
-from serving import Served, serving, token
+from serving import Served, scripted
 from words import files, quoth
 
 # Calls what the message names, and then says what it saw, without forms.
@@ -44,23 +44,8 @@ WEATHER, FILE = tool("get_weather", city={"type": "string"}), tool("read_file")
 QUESTION = {"role": "user", "content": "the weather?"}
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = files(tmp_path_factory.mktemp("served") / "shop", {"model.hy": MODEL})
-    with serve(folder) as found:
-        yield found
-
-
-def serve(folder: Path) -> Any:
-    return serving(folder, "--model", "scripted:model.hy")
-
-
-def client(server: Served, name: str = "me") -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{server.url}/v1", api_key=token(name), max_retries=0)
-
-
 def ask(server: Served, *messages: Any, name: str = "me", tools: Any = (WEATHER, FILE), **more: Any) -> Any:
-    at = client(server, name).chat.completions
+    at = server.openai(name).chat.completions
     return at.create(model="quoth", messages=list(messages), tools=tools, **more)
 
 
@@ -107,7 +92,7 @@ def test_a_stream_ends_with_the_calls(server: Served) -> None:
     (call,) = [call for delta in deltas for call in delta.tool_calls or ()]
     assert (call.index, call.function.name) == (0, "get_weather")
     assert chunks[-1].choices[0].finish_reason == "tool_calls"
-    with client(server).chat.completions.stream(
+    with server.openai().chat.completions.stream(
         model="quoth", messages=[QUESTION], tools=[WEATHER]
     ) as stream:
         whole = stream.get_final_completion()
@@ -149,7 +134,7 @@ def test_a_client_answers_its_own_calls_and_no_others(server: Served) -> None:
     mine = ask(server, QUESTION, name="chat")  # a key without the right to decide
     heard = results(mine, "Sun")
     for name in ("me", "other"):
-        with pytest.raises(openai.BadRequestError, match="is not a call for this key"):
+        with pytest.raises(openai.BadRequestError, match="is not that of a call for this key"):
             ask(server, QUESTION, *heard, name=name)
     with pytest.raises(openai.BadRequestError, match="send that tool again"):
         ask(server, QUESTION, *heard, name="chat", tools=[FILE])
@@ -160,7 +145,7 @@ def test_a_client_answers_its_own_calls_and_no_others(server: Served) -> None:
         {"role": "assistant", "tool_calls": [{"id": id, "type": "function", "function": {}}]},
         {"role": "tool", "tool_call_id": id, "content": "yes"},
     ]
-    with pytest.raises(openai.BadRequestError, match="is not a call for this key"):
+    with pytest.raises(openai.BadRequestError, match="is not that of a call for this key"):
         ask(server, QUESTION, *forged, name="chat")
 
 
@@ -182,12 +167,12 @@ def test_the_choice_of_a_tool_is_followed(server: Served) -> None:
 
 def test_the_call_waits_over_a_restart_and_its_result_is_the_clients_text(tmp_path: Path) -> None:
     folder = files(tmp_path / "shop", {"model.hy": MODEL})
-    with serve(folder) as server:
+    with scripted(folder) as server:
         first = ask(server, QUESTION)
         (id,) = calls_of(first).values()
         waits = quoth("pending", id, cwd=folder).out
         assert "runs get_weather" in waits
-    with serve(folder) as server:
+    with scripted(folder) as server:
         waits = said(ask(server, QUESTION, *results(first, "copy me into a file")))
         assert "content: in the text of client--get-weather Paris" in waits
         assert "answered" in quoth("pending", id, cwd=folder).out

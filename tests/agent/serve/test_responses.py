@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import openai
 import pytest
 from openai.types.responses import Response
 from pydantic import BaseModel
-from serving import Served, serving, token
+from serving import Served, scripted
 from words import files
 
 # Answers with what it sees of the conversation, or with a call that the message names.
@@ -20,6 +20,8 @@ MODEL = """
   (setv texts (lfor m messages :if (= (get m "role") "user") (get m "content"))
         said (str (get (get messages -1) "content")))
   (cond
+    (and (in "20 degrees" (str (cut messages -3 None))) (!= said "hello")) "It is 20 degrees."
+    (in "weather" said) "<think>Where?</think>Let me look.\\n\\n(client--get-weather :city \\"Paris\\")"
     (in "tool" (lfor m (cut messages -2 None) (get m "role"))) "The call is over."
     (in "please write" said) "(write-file :path \\"new.txt\\" :content \\"hello\\n\\")"
     (in "as json" said) "{\\"name\\": \\"Ann\\"}"
@@ -29,31 +31,21 @@ MODEL = """
 """
 
 
+WEATHER: Any = {
+    "type": "function",
+    "name": "get_weather",
+    "description": "The weather of a city.",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    "strict": True,
+}
+
+
 class Person(BaseModel):
     name: str
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return files(tmp_path_factory.mktemp("served") / "shop", {"model.hy": MODEL})
-
-
-@pytest.fixture(scope="module")
-def server(folder: Path) -> Iterator[Served]:
-    with serve(folder) as found:
-        yield found
-
-
-def serve(folder: Path) -> Any:
-    return serving(folder, "--model", "scripted:model.hy")
-
-
-def client(server: Served, name: str = "me") -> openai.OpenAI:
-    return openai.OpenAI(base_url=f"{server.url}/v1", api_key=token(name), max_retries=0)
-
-
 def ask(server: Served, input: Any, name: str = "me", **more: Any) -> Response:
-    return client(server, name).responses.create(model="quoth", input=input, **more)
+    return server.openai(name).responses.create(model="quoth", input=input, **more)
 
 
 def test_a_response_has_the_shape_of_the_sdk(server: Served) -> None:
@@ -68,7 +60,7 @@ def test_a_response_has_the_shape_of_the_sdk(server: Served) -> None:
 
 
 def test_a_stream_has_the_events_of_the_sdk_in_order(server: Served) -> None:
-    with client(server).responses.stream(model="quoth", input="say it twice") as stream:
+    with server.openai().responses.stream(model="quoth", input="say it twice") as stream:
         seen = list(stream)
         final = stream.get_final_response()
     assert final.output_text == "One.\n\nTwo."
@@ -125,17 +117,73 @@ def test_items_parts_and_images_are_taken(server: Served) -> None:
 
 
 def test_a_response_may_be_json(server: Served) -> None:
-    done = client(server).responses.parse(model="quoth", input="Ann as json", text_format=Person)
+    done = server.openai().responses.parse(model="quoth", input="Ann as json", text_format=Person)
     assert done.output_parsed == Person(name="Ann")
 
 
+def test_a_call_of_the_client_is_an_item_and_its_output_continues(server: Served) -> None:
+    first = ask(server, "the weather?", tools=[WEATHER], tool_choice="auto")
+    thought, call = first.output
+    assert thought.type == "reasoning"
+    assert [one.text for one in thought.content or ()] == ["Where?"]
+    assert call.type == "function_call"
+    assert (call.name, json.loads(call.arguments), call.status) == (
+        "get_weather",
+        {"city": "Paris"},
+        "completed",
+    )
+    assert first.tools[0].type == "function"
+    told = {"type": "function_call_output", "call_id": call.call_id, "output": "20 degrees"}
+    done = ask(server, [told], tools=[WEATHER], previous_response_id=first.id)
+    assert [one.type for one in done.output] == ["message"]
+    assert done.output_text == "It is 20 degrees."
+    sent = [user("the weather?"), *(one.model_dump() for one in first.output), told]
+    assert ask(server, sent, tools=[WEATHER]).output_text == done.output_text  # as clients send it whole
+    assert ask(server, "hello", previous_response_id=done.id).output_text.endswith("| hello")
+    for id, name in ((call.call_id, "chat"), ("x", "me")):
+        called = {"type": "function_call", "call_id": id, "name": "get_weather", "arguments": "{}"}
+        with pytest.raises(openai.BadRequestError, match="is not that of a call for this key"):
+            ask(server, [user("x"), called, {**told, "call_id": id}], name, tools=[WEATHER])
+
+
+def test_a_stream_has_thoughts_and_calls_as_items(server: Served) -> None:
+    with server.openai().responses.stream(model="quoth", input="the weather?", tools=[WEATHER]) as stream:
+        kinds = [one.type.removeprefix("response.") for one in stream]
+        final = stream.get_final_response()
+    assert [one.type for one in final.output][-1] == "function_call"
+    assert "function_call_arguments.done" in kinds
+    raw = list(ask(server, "the weather?", tools=[WEATHER], stream=True))
+    assert [one.sequence_number for one in raw] == [*range(len(raw))]
+    added = [one.item.type for one in raw if one.type == "response.output_item.added"]
+    done = [one.item for one in raw if one.type == "response.output_item.done"]
+    assert added == [one.type for one in done] == [one.type for one in raw[-1].response.output]
+    Response.model_validate(raw[-1].response.model_dump())
+
+
+def test_a_response_is_read_again_and_forgotten(server: Served) -> None:
+    at, first = server.openai().responses, ask(server, "one")
+    assert at.retrieve(first.id) == first
+    [*_, last] = ask(server, "two", previous_response_id=first.id, stream=True)
+    assert at.retrieve(last.response.id).output_text == "I saw: one | two"
+    with pytest.raises(openai.NotFoundError, match="not found"):
+        server.openai("chat").responses.retrieve(first.id)
+    with pytest.raises(openai.NotFoundError, match="not found"):
+        server.openai("chat").responses.delete(first.id)
+    at.delete(first.id)
+    for forgotten in (first.id, ask(server, "two", store=False).id, "resp_0", "%2e%2e"):
+        with pytest.raises(openai.NotFoundError, match="not found"):
+            at.retrieve(forgotten)
+    with pytest.raises(openai.BadRequestError, match="not found"):
+        ask(server, "more", previous_response_id=first.id)
+
+
 def test_a_plain_model_keeps_no_response(server: Served) -> None:
-    done = client(server).responses.create(model="quoth:plain", input="title")
+    done = server.openai().responses.create(model="quoth:plain", input="title")
     assert done.output_text == "I saw: title"
     with pytest.raises(openai.BadRequestError, match="keeps no response"):
-        client(server).responses.create(model="quoth:plain", input="a", previous_response_id=done.id)
+        server.openai().responses.create(model="quoth:plain", input="a", previous_response_id=done.id)
     with pytest.raises(openai.NotFoundError, match="Did you mean quoth"):
-        client(server).responses.create(model="quot", input="a")
+        server.openai().responses.create(model="quot", input="a")
 
 
 @pytest.mark.parametrize(
@@ -146,6 +194,11 @@ def test_a_plain_model_keeps_no_response(server: Served) -> None:
         ('{"model": "quoth", "input": []}', "input must be"),
         ('{"model": "quoth", "input": " "}', "empty"),
         ('{"model": "quoth", "input": [1]}', "input[0]"),
+        ('{"model": "quoth", "input": [{"type": "function_call", "name": "a"}]}', "input[0].call_id"),
+        ('{"model": "quoth", "input": [{"type": "function_call_output", "call_id": ""}]}', "call_id"),
+        ('{"model": "quoth", "input": [{"type": "function_call_output", "call_id": "x"}]}', "last message"),
+        ('{"model": "quoth", "input": "a", "tools": [{"type": "function", "name": ""}]}', "tools[0].name"),
+        ('{"model": "quoth", "input": "a", "tools": 1}', "tools must be a list"),
         ('{"model": "quoth", "input": [{"type": "item_reference", "id": "a"}]}', "item_reference"),
         ('{"model": "quoth", "input": "a", "instructions": 1}', "instructions is text"),
         ('{"model": "quoth", "input": "a", "max_output_tokens": 0}', "max_output_tokens"),
@@ -162,10 +215,10 @@ def test_a_bad_request_is_told_what_is_wrong(server: Served, body: str, said: st
 
 def test_a_response_is_continued_after_a_restart_and_decides(tmp_path: Path) -> None:
     folder = files(tmp_path / "shop", {"model.hy": MODEL})
-    with serve(folder) as server:
+    with scripted(folder) as server:
         first = ask(server, "one")
         waits = ask(server, "please write", previous_response_id=first.id)
-    with serve(folder) as server:
+    with scripted(folder) as server:
         id = waits.output_text.rpartition("approve ")[2].split(",")[0]
         done = ask(server, f"approve {id}", previous_response_id=waits.id)
         assert "The call is over." in done.output_text
