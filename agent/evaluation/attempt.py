@@ -45,16 +45,18 @@ from quoth.tools.storage.file_lock import forgotten
 MOST_FILES, MOST_BYTES = 20_000, 500_000_000  # of a workspace that is copied for each run
 NAMES = ("result", "status", "called", "calls")  # what an EXPECT form may refer to, besides tools
 SHOWN = 200  # characters of a value in a reason
+GRACE = 5.0  # seconds for a run to end by its own limit, and to report its tokens
 READER, LISTER = "read-file", "list-files"
 
-Ended = Literal["passed", "failed", "asked", "late", "unanswered"]
+Ended = Literal["passed", "failed", "asked", "late", "unanswered", "budget"]
+UNKNOWN: tuple[Ended, ...] = ("unanswered", "budget")  # these runs prove nothing
 
 
 @dataclass(frozen=True)
 class CaseRun:
     """The end of one run of a case, and the reason unless it passed. ``asked``: a call would have asked a
-    person; ``unanswered``: the model gave no reply, or the budget of all runs ended it, so the run proves
-    nothing. ``cost`` is in US dollars, None if unknown; ``unrecorded`` are the calls that have no record."""
+    person; ``unanswered``: the model gave no reply; ``budget``: that of all runs ended it. ``cost`` is in US
+    dollars, None if unknown; ``unrecorded`` are the calls that have no record."""
 
     ended: Ended
     why: str = ""
@@ -204,28 +206,28 @@ class _Running:
             host.use_tools(table_of(mode, host.table, self.answers))
         self.bounded = bool(bounds)
         lower: dict[str, Any] = {}
-        for name, most in {"seconds": case.seconds, **bounds}.items():
+        for name, most in bounds.items():
             own = getattr(host.limits, name)
             lower[name] = most if own is None else min(own, most)
         host.limits = replace(host.limits, **lower)
         self.replies: list[Reply] = []
 
     async def go(self) -> CaseRun:
-        began, late = time.monotonic(), False
-        try:
-            async with asyncio.timeout(self.case.seconds):
-                await self._talk()
-        except TimeoutError:
-            late = True
+        began = time.monotonic()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.case.seconds + GRACE):
+                await self._talk(began)
         seconds = time.monotonic() - began
         usage = sum((reply.usage for reply in self.replies), Usage())
-        ended, why = await self._ended(late)
+        ended, why = await self._ended(late=seconds >= self.case.seconds)
         cost = price_of(self.host.models.backend().name, usage)
         return CaseRun(ended, why, usage, cost, seconds, tuple(dict.fromkeys(self.answers.missed)))
 
-    async def _talk(self) -> None:
-        runs = Runs(self.host)
+    async def _talk(self, began: float) -> None:
+        runs, own = Runs(self.host), self.host.limits.seconds
         for message in self.case.messages:
+            left = max(0.001, began + self.case.seconds - time.monotonic())
+            self.host.limits = replace(self.host.limits, seconds=left if own is None else min(own, left))
             self.replies.append(await runs.say(message))
             if self.replies[-1].status != "done":
                 return
@@ -235,17 +237,16 @@ class _Running:
             return "late", f"It did not end within {self.case.seconds:g} s."
         last = self.replies[-1]
         silent = last.status == "failed" and not (last.calls or last.usage.output_tokens or last.text)
-        if silent or (self.bounded and last.reason == "budget"):
+        if self.bounded and last.reason == "budget":
+            return "budget", last.said
+        if silent:
             return "unanswered", last.said
         why = next(filter(None, [*[await self._untrue(form) for form in self.case.expect], self._file()]), "")
         if not why:
             return "passed", ""
         if last.status == "pending":
-            asked = (one for one in last.calls if one.result.status == "pending")
-            return (
-                "asked",
-                f"A person would be asked: {', '.join(str(one.shown or one.form) for one in asked)}",
-            )
+            asked = ", ".join(str(x.shown or x.form) for x in last.calls if x.result.status == "pending")
+            return "asked", f"A person would be asked: {asked}"
         return "failed", why if last.status == "done" else f"{last.said} {why}"
 
     async def _untrue(self, form: Form) -> str:

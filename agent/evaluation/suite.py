@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quoth.agent.evaluation.attempt import CaseRun, Original, attempt
+from quoth.agent.evaluation.attempt import UNKNOWN, CaseRun, Original, attempt
 from quoth.agent.evaluation.case import Case, Mode, baseline_key
 from quoth.agent.evaluation.figures import Judgement, Score, chance_text, judge, risk, span_text
 from quoth.agent.run.host import SessionHost
@@ -30,7 +30,7 @@ class CaseRow:
     @property
     def score(self) -> Score:
         """How many runs passed, of those in which the model answered."""
-        ended = [one.ended for one in self.attempts if one.ended != "unanswered"]
+        ended = [one.ended for one in self.attempts if one.ended not in UNKNOWN]
         return Score(ended.count("passed"), len(ended))
 
     def judged(self, confidence: float) -> Judgement:
@@ -109,21 +109,21 @@ class Suite:
         self.rows = [CaseRow(case, model, mode) for case, mode in cases for model in models]
         try:
             for row in (row for row in self.rows for _ in range(self.times)):
-                if (bounds := self._left()) is None:
+                bounds, make = self._left(), partial(self.make, row.model)
+                over = any(left <= 0 for left in bounds.values())
+                if not over:
+                    row.attempts.append(await attempt(row.case, row.mode, original, make, bounds))
+                    self.tell(row)
+                if over or row.attempts[-1].ended == "budget":
                     self.stopped = "The budget is used up; some runs are missing."
                     return
-                make = partial(self.make, row.model)
-                row.attempts.append(await attempt(row.case, row.mode, original, make, bounds))
-                self.tell(row)
         except asyncio.CancelledError:
             self.stopped, self.interrupted = "Interrupted; some runs are missing.", True
 
-    def _left(self) -> dict[str, float] | None:
-        """The bounds of the next run; None if nothing is left."""
-        if self.cost is None:
-            return {}
-        left = self.cost - sum(one.cost or 0.0 for row in self.rows for one in row.attempts)
-        return {"cost": left} if left > 0 else None
+    def _left(self) -> dict[str, float]:
+        """The bounds of the next run."""
+        spent = sum(one.cost or 0.0 for row in self.rows for one in row.attempts)
+        return {} if self.cost is None else {"cost": self.cost - spent}
 
     def comparisons(self, confidence: float) -> Iterator[str]:
         """Each further model against the first, over all cases."""

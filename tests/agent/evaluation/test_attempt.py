@@ -1,0 +1,92 @@
+"""One run of a case in this process: its deadline, the budget of all runs, and files that reach out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import files
+
+from quoth.agent.doubles import FakeModel
+from quoth.agent.evaluation.attempt import Original
+from quoth.agent.evaluation.case import Case
+from quoth.agent.evaluation.suite import Suite
+from quoth.agent.plan.model import Form
+from quoth.agent.run.host import open_host
+from quoth.neuro.backends.base import Completion, Usage
+from quoth.tools.errors import UsageError
+from quoth.tools.lisp.source import Place, SourceText
+from quoth.tools.policy.files import Trust
+
+TEXT = '(= result "Yes.")'
+TRUE = Form(TEXT, Place(SourceText("--expect", TEXT), 1, 1), ((0, 0),))
+PRICED = Completion("Yes.", usage=Usage(1000, 100))
+
+
+def run(folder: Path, model: Callable[[], FakeModel], times: int = 1, **options: Any) -> Suite:
+    """Run a case with new models, one for each run; ``options`` are of the case, ``cost`` of the suite."""
+    cost = options.pop("cost", None)
+    case = Case("it", ["Is it so?"], [TRUE], **options)
+    suite = Suite(lambda name, place: open_host(workspace=place, model=model()), times, cost)
+
+    async def go() -> None:
+        await suite.run([(case, case.mode)], ["fake"], await copied(folder))
+
+    asyncio.run(go())
+    return suite
+
+
+async def copied(folder: Path) -> Original:
+    async with open_host(workspace=folder, model=FakeModel()) as host:
+        return Original.of(host)
+
+
+def endings(suite: Suite) -> list[str]:
+    (row,) = suite.rows
+    return [one.ended for one in row.attempts]
+
+
+def test_a_run_ends_at_its_deadline(tmp_path: Path) -> None:
+    async def sleep(messages: Any) -> str:
+        await asyncio.sleep(60)
+        return "Yes."
+
+    assert endings(run(tmp_path, lambda: FakeModel(sleep), seconds=0.1)) == ["late"]
+
+
+def test_a_budget_ends_the_runs_and_an_unknown_price_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("genai_prices")
+
+    def priced() -> FakeModel:
+        return FakeModel(PRICED, name="openai:gpt-4o-mini")
+
+    whole = run(tmp_path, priced, 3, cost=1.0)
+    assert endings(whole) == ["passed"] * 3
+    (row,) = whole.rows
+    spent = sum(one.cost or 0 for one in row.attempts)
+    assert 0 < spent < 0.01
+    for cost in (0.000001, spent / 3 * 1.5, spent / 3):
+        cut = run(tmp_path, priced, 3, cost=cost)
+        assert cut.stopped.startswith("The budget is used up")
+        assert len(endings(cut)) < 3
+        assert (cut.rows[0].score.passed, cut.rows[0].score.runs) in ((0, 0), (1, 1))
+    with pytest.raises(UsageError, match="price is not known"):
+        run(tmp_path, lambda: FakeModel("Yes."), cost=1.0)
+
+
+def test_a_case_cannot_replace_the_rules_of_its_copy(tmp_path: Path) -> None:
+    files(tmp_path, {".quoth/policy.hy": "(deny (write-file))\n"})
+    Trust().trust(tmp_path, b"(deny (write-file))\n")
+    for text in ("(allow (write-file))\n", None):
+        with pytest.raises(UsageError, match="was trusted"):
+            run(tmp_path, lambda: FakeModel("Yes."), files={".quoth/policy.hy": text})
+
+
+def test_hidden_and_ignored_files_are_not_copied(tmp_path: Path) -> None:
+    given = {".gitignore": "*.log\n", "a.log": "", "a.txt": "", ".git/config": "", "evaluations/it.org": ""}
+    files(tmp_path, given)
+    (tmp_path / "up").symlink_to("/etc")
+    assert sorted(asyncio.run(copied(tmp_path)).files) == [".gitignore", "a.txt"]
