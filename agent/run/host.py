@@ -417,7 +417,7 @@ class SessionHost:
 
     def _interrupt(self) -> bool:
         run = self._running
-        sessions = {self.session} if run is None else {self.session, run.session}
+        sessions = {self.session} if run is None else {self.session, *_sessions_of(run)}
         asking = self.broker.asking(sessions)
         if run is not None and not run.interrupted:
             run.interrupt(asking)
@@ -470,6 +470,14 @@ class SessionHost:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+
+def _sessions_of(work: Stoppable) -> Iterator[str]:
+    """The sessions of a run or flight and of its sub-agents, which may have their own."""
+    yield work.session
+    state = getattr(work, "state", None)
+    for child in getattr(state, "children", ()):
+        yield from _sessions_of(child)
 
 
 def require_text(what: str, word: str) -> None:

@@ -229,7 +229,7 @@ def open_parts(
         audit=audit,
         receipts=StoreReceipts(store, window=limits.window),
         log=call_log,
-        versions=StoreVersions(store, workspace.root),
+        versions=StoreVersions(store, workspace.home),
         together=store.together,
         on_disk=store.on_disk,
         limits=counter,

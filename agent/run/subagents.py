@@ -6,7 +6,9 @@ and the parent of its events is the call it works for."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -31,6 +33,7 @@ from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext, running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.door.door import Door
 from quoth.tools.errors import Status, StoreError, ToolError, ToolFailure, UnknownToolError, UsageError
 from quoth.tools.history.receipts import key_in
@@ -132,6 +135,22 @@ class RunTeam:
             raise ToolError(f"{name} cannot be used as a model: the rules forbid reading it.")
         return real
 
+    async def beside(self, call: Call, context: ToolContext) -> ToolContext:
+        """The context of a sub-agent in a git worktree of its own. Its session is
+        named after the call, so that the next attempt at the call resumes it."""
+        from quoth.agent.run.worktrees import (
+            open_worktree,
+        )  # here: most sub-agents share their caller's files
+
+        key = f"{call.session} {call.key or call.id}"
+        name = f"s{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+        try:
+            workspace, said = await asyncio.to_thread(open_worktree, context.workspace, name)
+        except UsageError as error:
+            raise ToolError(str(error)) from None
+        context.say(said)
+        return replace(context, workspace=workspace, session=name, side_effects=context.side_effects)
+
     async def run(
         self,
         task: str,
@@ -146,23 +165,34 @@ class RunTeam:
     ) -> str:
         """Run a sub-agent with a task; see tools/call/services.py."""
         run = self._sub_run(task, call, context, data, tools, for_run(self.backend_of(model)))
+        apart, merging = run.session != call.session, ""
         try:
             async with self._purse.budget.lend(run.budget, steps, calls):
-                self._write_down(run, call)
-                with self._watched(run):
-                    reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
-                run.let_go()
+                with run.log.session.driven() if apart else contextlib.nullcontext():
+                    self._write_down(run, call)
+                    with self._watched(run):
+                        reply: Reply = await import_module("quoth.agent.loop").run_loop(run)
+                    run.let_go()
+                    if apart:
+                        merging = await self._kept(context.workspace, run)
             if run.log.broken:
                 raise StoreError(run.log.broken)
         except SpentError:
             message = "The run has no budget left for a sub-agent. Answer now."
             raise ToolFailure("limited", message) from None
         if reply.ok:
-            return answer_of(run, reply.text)
+            return answer_of(run, reply.text) + merging
         waits = reply.status == "pending"
         request = next((call.result.request for call in reply.calls if call.result.request), "")
         text = reply.text if waits else answer_of(run, reply.error)
         raise ToolFailure(STATUS_OF[reply.status], text, request=request if waits else "")
+
+    async def _kept(self, workspace: Workspace, run: Run) -> str:
+        """Commit the work of a sub-agent in its worktree. Returns a text about it for its caller."""
+        from quoth.agent.run.worktrees import how_to_merge, keep_work
+
+        note = self._agent.events.note
+        return how_to_merge(run.session, await keep_work(workspace, run.session, run.spec.task, note))
 
     @contextlib.contextmanager
     def _watched(self, run: Run) -> Iterator[None]:
@@ -192,9 +222,13 @@ class RunTeam:
         dialect, search = self._agent.models.dialect_of(backend, table, searched=tools is None)
         looks = not data and len(table.visible) > 0
         key = call.key or call.id
-        name = f"{key_in(call) or call.id}/agent"
-        agent = self._agent
+        name, agent = f"{key_in(call) or call.id}/agent", self._agent
         session = Session(agent.transcript, call.session, call.user, Path(), agent.parts.origins)
+        if context.session != call.session:
+            place = replace(agent.parts, workspace=context.workspace)
+            agent = SessionHost(place, context.session, call.user, beside=agent)
+            agent.keep(worktree=True)
+            name, session = "r1", agent.record
         past = session.past(name) if call.resumed else Past()
         before = () if past.stimulus is None else past.stimulus.data.get("hidden", ())
 
@@ -250,6 +284,10 @@ class RunTeam:
         if run.past.stimulus is None:
             run.spec = replace(run.spec, limits={**vars(run.limits), **run.budget.bounds})
             place = self._agent.parts.call_log.place(call.id)
+            if run.session != call.session:
+                given = self._agent.given()
+                run.log.session.open(lambda: {**given, "worktree": True})
+                place = 0
             run.log.reply = run.log.add("stimulus", run.spec.written(), parent=place)
 
     def _heard(self, past: Past, who: SubAgent, context: ToolContext) -> Listener:

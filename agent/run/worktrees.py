@@ -52,10 +52,19 @@ def commit_work(workspace: Workspace, session: str, task: str) -> str:
     return Worktrees(workspace.home).commit(session, f"{subject}\n\nQuoth-Session: {session}\n")
 
 
-async def keep_work(workspace: Workspace, session: str, task: str, note: Callable[[str], object]) -> None:
-    """Commit the changes of a run in the worktree of its session. A failure is reported to the user: the work
-    stays in the worktree."""
+def how_to_merge(session: str, commit: str) -> str:
+    """A text for the caller of a sub-agent in a worktree; ``commit`` is empty if it could not be made."""
+    if not commit:
+        return f"\n\nIts work is in the worktree {session}, not committed."
+    call = f'(merge-worktree :name "{session}" :commit "{commit}")'
+    return f"\n\nIts work is on the branch quoth/{session}. To merge it: {call}"
+
+
+async def keep_work(workspace: Workspace, session: str, task: str, note: Callable[[str], object]) -> str:
+    """Commit the changes of a run in the worktree of its session; returns the last commit on its branch. A
+    failure is reported to the user, and the result is empty: the work stays in the worktree."""
     try:
-        await asyncio.to_thread(commit_work, workspace, session, task)
+        return await asyncio.to_thread(commit_work, workspace, session, task)
     except (QuothError, OSError) as error:
         note(f"The work of session {session} is in {workspace.root}, but could not be committed. {error}")
+        return ""

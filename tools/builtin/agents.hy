@@ -4,7 +4,7 @@ Only models that write programs are shown these tools. Models and loops are behi
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
   typing [Any]
-  quoth.tools.errors [ToolFailure]
+  quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.lisp.printer [print-value])
 
 (setv VALUE-CHARS 20_000)
@@ -36,9 +36,13 @@ Only models that write programs are shown these tools. Models and loops are behi
         data (data-of value ctx))
   (await (.complete asked (if data f"{prompt}\n\n{data}" prompt) :system system)))
 
-(defn :async run-agent [task tools model value steps calls call ctx]
+(defn :async run-agent [task tools model value steps calls worktree call ctx]
   (must-say task "task")
-  (await (.run ctx.team task :call call :context ctx :data (data-of value ctx)
+  (setv beside (getattr ctx.team "beside" None))
+  (when (and worktree (is beside None))
+    (raise (ToolError "Sub-agents of this agent cannot have worktrees.")))
+  (setv place (if worktree  (await (beside call ctx))  ctx))
+  (await (.run ctx.team task :call call :context place :data (data-of value ctx)
                              :tools tools :model model :steps steps :calls calls)))
 
 (def-cognitive-tool think
@@ -65,11 +69,13 @@ Only models that write programs are shown these tools. Models and loops are behi
                model {:type (| str None)  :doc "Another model than yours"  :default None}
                value {:type Any  :doc "Data to show it with the task"  :default None}
                steps {:type (| int None)  :doc "Maximum number of turns"  :default None  :min 1}
-               calls {:type (| int None)  :doc "Maximum number of calls"  :default None  :min 0}]
+               calls {:type (| int None)  :doc "Maximum number of calls"  :default None  :min 0}
+               worktree {:type bool  :default False
+                         :doc "Work in a git worktree of its own; the answer says how to merge it"}]
   :cost       :expensive
   :timeout    1800
   :shown      False
   :free-text  True
   :guard      (await (may-use model ctx))
   :examples   [(cognitive-loop :task "Which file names a colour?" :tools ["grep-search" "read-file"])]
-  :body       (await (run-agent task tools model value steps calls call ctx)))
+  :body       (await (run-agent task tools model value steps calls worktree call ctx)))

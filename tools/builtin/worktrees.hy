@@ -4,7 +4,7 @@ difference."
 (eval-when-compile (require quoth.tools.macros [def-cognitive-tool]))
 (import
   quoth.tools.call.call [ask]
-  quoth.tools.errors [ToolError]
+  quoth.tools.errors [ToolError ToolFailure]
   quoth.tools.text [number-of])
 
 (defn repository [ctx]
@@ -13,9 +13,12 @@ difference."
 
 (defn mergeable [name commit ctx]
   "Guard: ask, if the merge is possible now."
-  (when (!= ctx.workspace.root (.resolve ctx.workspace.home))
-    (raise (ToolError "A worktree is merged in the project, not in another worktree.")))
-  (.differences (repository ctx) name commit)
+  (when (!= ctx.workspace.root ctx.workspace.home)
+    (raise (ToolFailure "error" "A worktree is merged in the project, not in another worktree.")))
+  (try
+    (.differences (repository ctx) name commit)
+    (except [error ToolError]
+      (raise (ToolFailure "error" (str error)))))
   (ask f"it merges quoth/{name} into the current branch"))
 
 (defn merged [name commit ctx]

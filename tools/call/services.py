@@ -167,7 +167,8 @@ class Team(Protocol):
         ``data`` is appended once to the task. ``tools`` narrows the caller's tools (None: all of them);
         ``steps`` and ``calls`` bound its share of the caller's budget. Raises ToolFailure with the
         sub-agent's status: a pending sub-agent waits for a person, and the next attempt at the same call
-        resumes it.
+        resumes it. A team with worktrees has a further method, ``beside(call, context)``: its result is a
+        ``context`` with a session and a git worktree of its own.
         """
         ...
 

@@ -18,6 +18,7 @@ from quoth.tools.call.call import Call
 from quoth.tools.call.keeping import MAX_FILE, FileWrite
 from quoth.tools.history.receipts import key_in
 from quoth.tools.storage.database import Statement, Store
+from quoth.tools.storage.paths import worktree_place
 
 KEPT_BYTES = 200_000_000  # compressed, of one store
 UNSAVED: Final = 1 << 30  # a bit in the column ``mode``, above those of modes: FileWrite.unsaved
@@ -49,7 +50,8 @@ class Written(NamedTuple):
 
 
 class StoreVersions:
-    """Keeps the writes of calls in the workspace ``root``, whose store it is."""
+    """Keeps the writes of calls in the workspace ``root``, whose store it is, and in the git worktrees of its
+    sessions."""
 
     def __init__(self, store: Callable[[], Store], root: Path, *, most: int | None = None) -> None:
         self._store = store
@@ -60,7 +62,9 @@ class StoreVersions:
     def keep(self, call: Call, write: FileWrite) -> str:
         """Record a write before it happens, on disk before this returns. Returns a sentence if it cannot be
         undone later. Raises StoreError; then the file must not be written."""
-        if not call.session or write.root != self._root:
+        if not call.session:
+            return ""
+        if write.root not in (self._root, worktree_place(self._root, call.session)):
             return ""
         self._record(write, call.session, key_in(call) or call.id, call.tool, call.user)
         if write.before is not None and write.before.data is None:

@@ -1,8 +1,8 @@
 """Git for our own work in a person's repository, which runs no program that a repository names.
 
 It runs outside every boundary. Commands that read or write files of a work tree run with a git folder of
-our own (OwnGit): it has no hooks and only plain settings, and the real objects. The real repository is
-only asked about references and worktrees, without hooks. So no filter, driver, monitor, hook or signature runs.
+our own (OwnGit): it has no hooks and only plain settings, and the real objects. The real repository is asked
+about references and worktrees only, without hooks. So no filter, driver, monitor, hook or signature runs.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ class Worktrees:
         self._require_quiet()
         head, tree, changes = self.merged(name, commit)
         if self._is_in(commit, head):
-            raise ToolError(f"{PREFIX}{name} is merged already.")
+            raise ToolError(f"{PREFIX}{name} has nothing to merge.")
         self.require_clean(head, changes)
         return head, tree, changes
 

@@ -86,7 +86,7 @@ def test_a_worktree_begins_with_the_commit_and_comes_back_as_one(place: Place) -
     assert place.sh("git status --short") == "?? mine.txt\n"
     assert not (place.shop / "src").exists()
     assert trees.known("s1").ahead == 0
-    assert "merged already" in complaint(ToolError, lambda: merged(trees, "s1", commit))
+    assert "nothing to merge" in complaint(ToolError, lambda: merged(trees, "s1", commit))
 
 
 def test_a_merge_that_is_not_possible_changes_nothing(place: Place) -> None:

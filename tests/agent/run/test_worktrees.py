@@ -1,0 +1,71 @@
+"""Sub-agents in worktrees of their own: sessions, undo, approvals, and several at once."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from git_layouts import Place, repository
+from words import agent, async_agent
+
+from quoth.neuro.backends.messages import Messages
+from quoth.tools.consent.requests import Decision
+from quoth.tools.shell.worktrees import Worktrees
+
+WRITE = '(write-file :path "{0}.txt" :content "{0}\\n")'
+LOOP = '(cognitive-loop :task "{}" :worktree True)'
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return repository(tmp_path)
+
+
+def test_a_sub_agent_has_a_session_an_undo_and_a_branch_of_its_own(place: Place) -> None:
+    with agent(place.shop, WRITE.format("new"), "Wrote it.", consent="yes", session="main") as made:
+        result = made.call(LOOP.format("Write new."))
+        assert result.ok, result.message
+        answer, _, said = str(result.value).partition("\n\n")
+        assert answer == "Wrote it."
+        (name,) = Worktrees(place.shop).names()
+        transcript = made._agent.transcript
+        assert transcript.count(name, "stimulus") == 1
+        assert transcript.count("main", "stimulus") == 0
+        kept = made._agent.store.execute("SELECT session, path FROM writes")
+        assert kept == [(name, "new.txt")]
+        call = said.partition("To merge it: ")[2]
+        assert not (place.shop / "new.txt").exists()
+        assert made.call(call).ok
+    assert (place.shop / "new.txt").read_text() == "new\n"
+    assert place.sh("git status --short") == ""
+
+
+def test_a_call_that_waits_in_a_worktree_goes_on_there(place: Place) -> None:
+    with agent(place.shop, WRITE.format("new"), "Wrote it.", session="main") as made:
+        waits = made.call(LOOP.format("Write new."))
+        assert waits.status == "pending"
+        (request,) = made._agent.broker.requests()
+        (name,) = Worktrees(place.shop).names()
+        assert request.session == name
+        made._agent.broker.decide(request.id, Decision("once"))
+        (done,) = made.resume()
+        assert done.ok, done.message
+        assert Worktrees(place.shop).names() == [name]
+        assert Worktrees(place.shop).known(name).ahead == 1
+
+
+async def test_several_work_at_once_and_conflicts_are_told(place: Place) -> None:
+    def reply(messages: Messages) -> str:
+        task = next(word for word in str(messages.since(0)).split() if word.startswith("task-"))[:6]
+        wrote = "Created same" in str(messages.since(0))
+        return "Done." if wrote else f'(write-file :path "same.txt" :content "{task}\\n")'
+
+    async with async_agent(place.shop, *[reply] * 6, consent="yes") as made:
+        results = await asyncio.gather(*(made.call(LOOP.format(f"Do task-{n} now.")) for n in range(3)))
+        calls = [str(one.value).partition("To merge it: ")[2] for one in results]
+        merges = [await made.call(call) for call in calls]
+    assert [one.message for one in results if not one.ok] == []
+    assert [one.status for one in merges] == ["ok", "error", "error"]
+    assert "in same.txt" in merges[1].message
+    assert (place.shop / "same.txt").read_text() == "task-0\n"
