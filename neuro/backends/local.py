@@ -275,9 +275,12 @@ class LocalBackend:
         # Its log goes to fd 2; at level -1 it is silent. Only an invalid grammar still prints two lines
         # there, which does less harm than redirecting fd 2 under other threads.
         params.verbosity = -1
-        # Making the server takes the GIL (about 2 s for 1.5B on two cores; generating does not), which blocks
+        # Making the server takes the GIL (0.6 s for 0.5B; generating does not), which blocks
         # the event loop and Ctrl-C. So there is no warm-up: the first prompt does it, and can be cancelled.
         params.warmup = False
+        # With the CPU alone there is nothing to fit: to measure it, the model would be loaded a second time.
+        kinds = {device["type"] for device in xllamacpp.get_device_info()}
+        params.fit_params = kinds != {xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU}
         progress("loading", 0, 1)
         try:
             return xllamacpp.Server(params)

@@ -59,21 +59,24 @@ async def test_it_answers_and_the_pieces_make_the_answer(backend: LocalBackend) 
     assert again.usage.cached_tokens > 10
 
 
-async def test_it_says_what_it_does_before_its_first_word() -> None:
+async def test_it_says_what_it_does_before_its_first_word_and_is_used_again_once_closed() -> None:
     seen: list[tuple[str, int, int]] = []
     backend = LocalBackend(
         "local-small", n_ctx=2048, threads=1, progress=lambda *told: seen.append((told[0], told[1], told[2]))
     )
     pieces: list[int] = []
-    long = said(("user", "word " * 200 + "Say yes."))
-    completion = await backend.complete(long, max_tokens=2, on_text=lambda _: pieces.append(len(seen)))
     await backend.aclose()
+    long = said(("user", "word " * 120 + "Say yes."))
+    completion = await backend.complete(long, max_tokens=2, on_text=lambda _: pieces.append(len(seen)))
     assert seen[:2] == [("loading", 0, 1), ("loading", 1, 1)]
     read = seen[2:]
     assert {doing for doing, _, _ in read} == {"reading"}
     assert len(read) > 1
     assert read[-1] == ("reading", completion.usage.input_tokens, completion.usage.input_tokens)
     assert pieces[0] == len(seen)
+    await backend.aclose()
+    assert (await backend.complete(said(("user", "hi")), max_tokens=1)).text
+    await backend.aclose()
 
 
 async def test_it_answers_by_a_schema(backend: LocalBackend) -> None:
@@ -165,6 +168,7 @@ async def test_a_template_whose_roles_take_turns_is_told_results_by_the_user(
     real = xllamacpp.Server
 
     def strict(params: Any) -> Any:
+        assert params.fit_params is (len(xllamacpp.get_device_info()) > 1)
         params.chat_template = STRICT
         return real(params)
 
@@ -210,14 +214,6 @@ async def test_nobody_else_on_the_machine_can_use_it(backend: LocalBackend) -> N
         urllib.request.urlopen(request)
     raised.value.close()
     assert raised.value.code == 401
-
-
-async def test_it_can_be_closed_twice_and_used_again() -> None:
-    backend = LocalBackend("local-small", n_ctx=512, threads=1)
-    await backend.aclose()
-    for _ in range(2):
-        assert (await backend.complete(said(("user", "hi")), max_tokens=1)).text
-        await backend.aclose()
 
 
 async def test_without_llama_cpp_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
