@@ -10,6 +10,7 @@ socket that is its standard input.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import gc
 import json
@@ -141,6 +142,21 @@ def run(script: str) -> int:
     return code or 0
 
 
+def share_by_large_pages() -> None:
+    """Move what this process has made into pages of 2 MB, where the system has them: a fork copies one entry
+    for each, instead of 512. A start needs a third less then."""
+    huge, collapse, size = 14, 25, 2 << 20  # MADV_HUGEPAGE and MADV_COLLAPSE of Linux
+    advise = getattr(ctypes.CDLL(None), "madvise", None)
+    with contextlib.suppress(OSError), open("/proc/self/maps") as maps:
+        for line in maps.readlines() if advise else ():
+            place, rights, _, _, file, *name = line.split()
+            begin, end = (int(one, 16) for one in place.split("-"))
+            begin, end = (begin + size - 1) // size * size, end // size * size
+            if rights == "rw-p" and file == "0" and name in ([], ["[heap]"]) and begin < end:
+                for advice in (huge, collapse):
+                    advise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), advice)
+
+
 def import_all() -> None:
     """Import all that is ours, and the libraries, and make the patterns by which replies are read."""
     from pathlib import Path
@@ -195,6 +211,7 @@ if __name__ == "__main__":
     prepare_libraries() if "--bare" in sys.argv else prepare()
     gc.collect()
     gc.freeze()
+    share_by_large_pages()
     if threading.active_count() > 1:
         raise SystemExit(f"A fork would lose {threading.enumerate()}.")
     serve(socket.socket(fileno=os.dup(0)))
