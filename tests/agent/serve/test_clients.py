@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import shlex
@@ -66,15 +65,15 @@ def test_gptel(server: Served, tmp_path: Path) -> None:
 
 
 def test_open_webui(server: Served) -> None:
-    words = shlex.split(at(server, block("open-webui")).replace("\\\n", " "))
-    given = dict(word.split("=", 1) for before, word in itertools.pairwise(words) if before == "-e")
+    lines = at(server, block("open-webui")).splitlines()
+    words = [word for line in lines if line.startswith("export ") for word in shlex.split(line)[1:]]
+    given = dict(word.split("=", 1) for word in words)
+    assert given["OPENAI_API_BASE_URL"] == f"{server.url}/v1"
     assert json.loads(given["DEFAULT_MODEL_PARAMS"]) == {"function_calling": "legacy"}
-    base = given["OPENAI_API_BASE_URL"]
-    own = {"Host": base.split("/")[2], "Authorization": f"Bearer {given['OPENAI_API_KEY']}"}
+    own = {"Host": "host.docker.internal:8420", "Authorization": f"Bearer {given['OPENAI_API_KEY']}"}
     with server.client(None, **own) as http:
         models = [one["id"] for one in http.get("/v1/models").json()["data"]]
         assert given["TASK_MODEL_EXTERNAL"] in models
-        assert base.endswith("/v1")
         ask = {"model": given["TASK_MODEL_EXTERNAL"], "messages": [{"role": "user", "content": "Title?"}]}
         said = http.post("/v1/chat/completions", json=ask).json()
         assert said["choices"][0]["message"]["content"] == "I hear."
