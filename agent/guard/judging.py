@@ -11,10 +11,11 @@ import getpass
 import json
 import os
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.guard.calls import call_of, name_of, row_of
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 16_000_000  # of an input
 LONGEST_REASON = 2000
+NO_OTHERS: Mapping[Path, str] = MappingProxyType({})
 STRICTEST = ("deny", "ask", "", "allow")  # "": the rules of the agent decide
 
 
@@ -84,15 +86,28 @@ async def _answer(agent: AgentFormat, data: bytes, options: GuardSettings) -> st
         tool, given, cwd, session = fields_of(agent, read_input(data))
     except (ValueError, RecursionError) as error:
         return denial(agent, f"its input cannot be read: {error}.")
-    kind, why = "allow", ""
-    for root in projects_of(agent.name, encodable(session), cwd, options.project):
-        said, reason = await _Guarded(agent, tool, encodable(session)[:200], cwd, root, options).answer(given)
-        if STRICTEST.index(said) < STRICTEST.index(kind):
-            kind, why = said, reason
-        if kind == "deny":
-            break
-    if kind == "allow":
-        why = "The rules of quoth allow this call."
+    roots = projects_of(agent.name, encodable(session), cwd, options.project)
+    found: dict[Path, tuple[str, str]] = {}
+
+    async def judge(root: Path, consent: Consent | None, others: Mapping[Path, str] = NO_OTHERS) -> None:
+        one = _Guarded(agent, tool, encodable(session)[:200], cwd, root, options)
+        found[root] = await one.answer(given, consent, others)
+
+    for root in roots:
+        await judge(root, PassedOn() if agent.asks or len(roots) > 1 else None)
+        if found[root][0] == "deny":
+            return agent.answer(*found[root])
+    asking = {root: why for root, (kind, why) in found.items() if kind == "ask"}
+    if agent.asks or not asking:
+        kind = min((kind for kind, _ in found.values()), key=STRICTEST.index)
+        why = "; ".join(asking.values()) or "The rules of quoth allow this call."
+        return agent.answer(kind, why) if kind else ""
+    first, *others = asking  # the request of the first has the reasons of all
+    await judge(first, None, {root: asking[root] for root in others})
+    for root in others:
+        if found[first][0] != "deny":
+            await judge(root, Approved(first))
+    kind, why = min(found.values(), key=lambda one: STRICTEST.index(one[0]))
     return agent.answer(kind, why) if kind else ""
 
 
@@ -135,10 +150,13 @@ class _Guarded:
         self._workspace = Workspace(root)
         self._store = WorkspaceStore(root)
 
-    async def answer(self, given: dict[str, Any]) -> tuple[str, str]:
-        """The kind of the answer, empty if the agent's own rules decide, and the reason."""
+    async def answer(
+        self, given: dict[str, Any], consent: Consent | None, others: Mapping[Path, str]
+    ) -> tuple[str, str]:
+        """The kind of the answer, empty if the agent's own rules decide, and the reason. Without a ``consent``
+        a request is stored; ``others`` are further projects in which it is needed, each with its reason."""
         try:
-            result, policy = await self._judged(given)
+            result, policy = await self._judged(given, consent, others)
         except Exception as error:
             self._record(_sentence(error))
             raise
@@ -146,7 +164,9 @@ class _Guarded:
             self._store.close()
         return self._said(result, policy)
 
-    async def _judged(self, given: dict[str, Any]) -> tuple[ToolResult, GuardPolicy]:
+    async def _judged(
+        self, given: dict[str, Any], consent: Consent | None, others: Mapping[Path, str]
+    ) -> tuple[ToolResult, GuardPolicy]:
         agent, root = self._agent, self._workspace.root
         rules = load_policy(root, self._options.policy, counted=True)
         row = row_of(agent, self._tool, given)
@@ -160,7 +180,7 @@ class _Guarded:
             policy=policy,
             limits=self._limits(rules),
             gate_programs=_gates(root),
-            consent=AgentConsent(agent, partial(self._broker, table), self._folder),
+            consent=consent or AgentConsent(agent, partial(self._broker, table), self._folder, others),
             audit=StoreAudit(self._store),
             together=self._store.together,
             on_disk=self._store.on_disk,
@@ -188,7 +208,7 @@ class _Guarded:
             return "allow" if self._options.may_allow and policy.named else "", ""
         if result.status != "pending":
             return "deny", why
-        if agent.asks:
+        if not result.request:
             return "ask", why
         how = shlex.join(["quoth", "approve", result.request, "--workspace", str(self._workspace.root)])
         return "deny", f"{why} A person can approve it with: {how}. Then make the very same call again."
@@ -207,23 +227,41 @@ class _Guarded:
             StoreAudit(self._store).write(row)
 
 
-class AgentConsent(Consent):
-    """Passes a question on to an agent that can ask its person. For any other agent the request is stored;
-    its approval is for this call of the agent in this ``folder`` of the project, in any of its sessions,
-    once."""
+class PassedOn(Consent):
+    """Passes a question on to an agent that can ask its person, or to the request of all projects."""
 
-    def __init__(self, agent: AgentFormat, broker: Callable[[], Broker], folder: str) -> None:
-        self._agent, self._broker, self._folder = agent, broker, folder
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
+        return ask(reason)
+
+
+@dataclass(frozen=True)
+class Approved(Consent):
+    """The call was approved by a request in the project ``root`` that has the reason of this one."""
+
+    root: Path
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
+        return Verdict("allow", f"approved by a request in {self.root}")
+
+
+class AgentConsent(Consent):
+    """Stores a request for an agent that cannot ask. An approval is for this call of the agent in this
+    ``folder`` of the project, in any of its sessions, once, and for the ``others``: the projects that ask,
+    too."""
+
+    def __init__(
+        self, agent: AgentFormat, broker: Callable[[], Broker], folder: str, others: Mapping[Path, str]
+    ) -> None:
+        self._agent, self._broker, self._folder, self._others = agent, broker, folder, others
 
     async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict | EditedCall | None:
-        if self._agent.asks:
-            return ask(reason)
         session = self._agent.name
-        if self._folder != ".":  # the same command means another thing there
+        if self._folder != "." or self._others:  # the same command means another thing there
             from quoth.agent.session.index import session_of
 
-            session = session_of(session, self._folder)
+            session = session_of(session, "\n".join([self._folder, *map(str, self._others)]))
             reason = f"{reason}; the agent works in {self._folder}"
+            reason = "; ".join([reason, *(f"in {root}: {why}" for root, why in self._others.items())])
         said = await self._broker().request(tool, replace(call, session=session), reason)
         if isinstance(said, EditedCall):
             return deny(f"a person wants this call instead: {said.form}")

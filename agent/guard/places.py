@@ -14,7 +14,8 @@ from quoth.tools.policy.project import find_project
 from quoth.tools.storage.atomic import new_file
 from quoth.tools.storage.paths import private_folder, state_dir
 
-KEPT_SECONDS = 30 * 86400.0  # the first folder of a session
+KEPT_SECONDS = 30 * 86400.0  # the first folder of a session, after its last call
+TOUCHED_SECONDS = 86400.0  # after which a call notes its time again
 
 
 def projects_of(agent: str, session: str, cwd: str, named: str) -> list[Path]:
@@ -37,7 +38,10 @@ def _first_folder(agent: str, session: str, cwd: str) -> str:
     path = folder / f"{agent}-{hashlib.sha256(session.encode()).hexdigest()[:32]}"
     try:
         with contextlib.suppress(FileNotFoundError):
-            return os.fsdecode(path.read_bytes())
+            found = os.fsdecode(path.read_bytes())
+            if path.stat().st_mtime < time.time() - TOUCHED_SECONDS:
+                os.utime(path)
+            return found
         private_folder(folder)
         _remove_old(folder)
         with contextlib.suppress(FileExistsError):  # another call of the session was first

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,12 @@ from words import files, quoth
 
 from quoth.agent.guard.calls import call_of, known_tools, name_of
 from quoth.agent.guard.formats import FORMATS
+from quoth.agent.guard.places import KEPT_SECONDS
 from quoth.agent.guard.verdicts import READ_FILE, SHELL, WRITE_FILE
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.loading import load_tools
 from quoth.tools.storage.database import Store
-from quoth.tools.storage.paths import store_path
+from quoth.tools.storage.paths import state_dir, store_path
 
 SHELLS = [(agent, RUNNER[agent]) for agent in AGENTS]
 
@@ -274,3 +278,35 @@ def test_a_model_does_not_leave_the_rules_by_naming_another_folder(
     both = answered(agent, sent(agent, RUNNER[agent], {"command": "ls"}, other))
     assert "ask ben" in both.reason
     assert "was started" in answered(agent, sent(*call, other), project=str(tmp_path / "gone")).reason
+
+
+def test_two_projects_that_ask_need_one_approval(here: Path, tmp_path: Path) -> None:
+    other = files(tmp_path / "other", {".git/HEAD": ""})
+    for place, name in ((here, "ann"), (other, "ben")):
+        files(place, {".quoth/policy.hy": f'(ask (shell :argv ["make" ...]) :why "{name} minds")'})
+        quoth("trust", "--yes", cwd=place)
+    for agent in AGENTS:
+        asked = answered(agent, sent(agent, RUNNER[agent], {"command": "make"}, other), project=str(here))
+        assert ("ann minds" in asked.reason, "ben minds" in asked.reason) == (True, True)
+    (request,) = json.loads(quoth("pending", "--json", cwd=here).out)
+    assert quoth("pending", "--json", cwd=other).out.strip() == "[]"
+    assert quoth("approve", request["id"], cwd=here).code == 0
+    call = sent("codex", RUNNER["codex"], {"command": "make"}, other)
+    assert answered("codex", call, project=str(here)).kind == ""
+    assert [row["status"] for row in rows(other)][-2:] == ["pending", "ok"]
+    assert answered("codex", call, project=str(here)).kind == "deny"  # it was approved once
+    quoth("approve", json.loads(quoth("pending", "--json", cwd=here).out)[0]["id"], cwd=here)
+    files(other, {".quoth/policy.hy": ""})  # that approval was for the reasons of both
+    quoth("trust", "--yes", cwd=other)
+    assert answered("codex", call, project=str(here)).kind == "deny"
+
+
+def test_the_first_folder_of_a_session_is_kept_while_it_is_used(here: Path) -> None:
+    call = sent("codex", RUNNER["codex"], {"command": "ls"}, here, session_id="long")
+    answered("codex", call)
+    (record,) = (state_dir() / "guard").iterdir()
+    long_ago = time.time() - KEPT_SECONDS - 1
+    os.utime(record, (long_ago, long_ago))
+    answered("codex", call)
+    answered("codex", sent("codex", RUNNER["codex"], {"command": "ls"}, here, session_id="new"))
+    assert record.exists()
