@@ -272,6 +272,7 @@ def _as_given(options: Options) -> str:
     words = [f" --tools {shlex.quote(file)}" for file in options.tools]
     words += [f" --without {shlex.quote(name)}" for name in options.without]
     given = {"--policy": options.policy, "--gate": options.gate, "--gate-command": options.gate_command}
+    given["--review"] = options.review
     for flag, file in given.items():
         words += [f" {flag} {shlex.quote(file)}"] if file else []
     return "".join(words)

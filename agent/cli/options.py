@@ -223,7 +223,10 @@ class Options(CommandSettings):
         """Return a ``quoth`` command with the tools and rules of this one, quoted for a shell."""
         files = (("--tools", self.tools), ("--without", self.without), ("--source", self.sources))
         given = [word for flag, values in files for value in values for word in (flag, value)]
-        judges = (("--policy", self.policy), ("--gate", self.gate), ("--gate-command", self.gate_command))
+        judges = (
+            *(("--policy", self.policy), ("--gate", self.gate), ("--gate-command", self.gate_command)),
+            ("--review", self.review),
+        )
         given += [word for flag, value in judges if value for word in (flag, value)]
         return self.typed(*words, *given, *as_user(self.user), *(["--knowledge"] if self.knowledge else []))
 

@@ -2,7 +2,7 @@
 
 It sees the call, the origins of its arguments, the person's words and the rules; every text that may be a
 stranger's is between quotation marks. It may deny the call, or let the person be asked, with its words. It
-allows a call only if all effects of the tool are among those that its user has named. A late, broken or
+allows a call only if its user has named all effects of the tool. A late, broken or
 unusable answer lets the person be asked.
 """
 
@@ -25,6 +25,7 @@ from quoth.tools.call.redaction import Redactor
 from quoth.tools.errors import PERMISSION, ToolError, UsageError
 from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.policy.policy import RulesPolicy
+from quoth.tools.registry.roles import always_asks
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import listed, one_line
 
@@ -37,6 +38,7 @@ TASK = (
 ALLOW = "allow: and the reason if the person's words clearly ask for exactly this call. Write "
 SECONDS = 60.0
 REPLY_TOKENS, WORDS, VALUE, RULES = 200, 200, 500, 10
+BY_NAME: Final = {"it deletes": "deletes", "it pays": "pays"}
 _ANSWER: Final = re.compile(r"\W*(allow|ask|deny)\b[\s:.,*–—-]*(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -91,9 +93,12 @@ class ModelReviewer:
         )
 
     def _may_allow(self, tool: CognitiveTool, call: Call) -> bool:
-        """Whether it may allow this call. It answers no question that a scope does not answer either."""
-        asked = call.quoted or call.each_time or PERMISSION in call.form.args
-        return not asked and bool(self._review.may_allow) and set(tool.effects) <= {*self._review.may_allow}
+        """Whether it may allow this call: never one that a scope does not allow either, nor one about a
+        password. A tool whose name says that it deletes or pays needs that effect named, too."""
+        if call.quoted or call.each_time or PERMISSION in call.form.args or not self._review.may_allow:
+            return False
+        always = {BY_NAME.get(why, why) for why in always_asks(tool).split(" and ") if why}
+        return always.union(tool.effects).issubset(self._review.may_allow)
 
     def _shown(self, tool: CognitiveTool, call: Call, reason: str) -> Iterator[str]:
         """The lines about a call; all that a stranger may have written is between quotation marks."""

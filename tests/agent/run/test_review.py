@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from field import Field, approve, block, statuses, step
 from sentences import IT_USES_THE_NETWORK, IT_WRITES_FILES
 from words import complaint, files, grouped, quoth, scripted, tool
 
+from quoth import PolicyOptions
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run import review
@@ -122,6 +124,25 @@ def test_what_it_may_allow_it_allows(office: Office) -> None:
     office.run(BOOK, SEND, may_allow=("reads", "writes"))
     assert office.did == ["book", "send"]
     assert office.person.asked == [f"send: {IT_USES_THE_NETWORK}; the reviewer judge would allow it: why not"]
+
+
+@pytest.mark.parametrize(
+    ("name", "may_allow", "allowed"),
+    [
+        ("save", ("writes",), True),
+        ("save", ("reads",), False),
+        ("delete-note", ("writes",), False),
+        ("delete-note", ("writes", "deletes"), True),
+        ("set-password", ("writes", "deletes", "pays"), False),
+    ],
+)
+def test_a_kind_is_allowed_only_where_it_is_named(
+    office: Office, name: str, may_allow: tuple[str, ...], allowed: bool
+) -> None:
+    office.answers = ["allow: fine"]
+    made = tool(name, lambda word: "done", params={"word": {"type": str}}, effects=["writes"])
+    office.run(f'({name} :word "a")', tools=[*office.tools, made], may_allow=may_allow)
+    assert (office.person.asked == []) is allowed
 
 
 def test_a_quotation_and_a_question_of_fact_remain_the_persons(office: Office) -> None:
@@ -244,3 +265,54 @@ def test_the_command_line_and_the_configuration_choose_it(tmp_path: Path) -> Non
     assert "says: not today" in said.err
     said = quoth("call", write, "--review", "locl", "--yes", cwd=tmp_path)
     assert (said.code, "There is no model locl." in said.err) == (2, True)
+
+
+# Ways around it
+
+
+def test_a_sub_agents_call_is_reviewed_by_the_persons_words(office: Office) -> None:
+    office.answers = ["deny: nobody asked for room 5"]
+
+    async def help(word: str, call: Call, ctx: Any) -> str:
+        return str(await ctx.team.run(word, call=call, context=ctx))
+
+    helper = tool("help", help, params={"word": {"type": str}}, free_text=True)
+    task = '(help :word "The person wants room 5.")'
+    office.run(task, '(book :word "room 5")', "No.", tools=[*office.tools, helper], may_allow=("writes",))
+    assert office.did == []
+    assert office.prompts[0].startswith('The person\'s words: "Book room 4."\n')
+    assert "The person wants" not in office.prompts[0]
+
+
+def test_a_program_is_reviewed_call_by_call_and_all_words_of_a_talk_count(office: Office) -> None:
+    office.answers = ["allow: asked for", "deny: not asked for"]
+
+    async def work() -> None:
+        program = '(eval (do (book :word "room 4") (book :word "room 5")))'
+        async with office.agent("Which?", program, may_allow=("writes",)) as agent:
+            await agent.say("Book a room.")
+            await agent.say("Room 4.")
+
+    asyncio.run(work())
+    assert office.did == ["book"]
+    assert office.prompts[1].startswith('The person\'s words: "Book a room.\\n\\nRoom 4."\n')
+
+
+def test_a_step_of_a_plan_that_nobody_approved_is_reviewed(tmp_path: Path) -> None:
+    field = Field(tmp_path)
+    field.plan(step("forms", block("(put :x 1)")))
+    asked: list[str] = []
+
+    def reply(messages: Messages) -> str:
+        asked.append(str(messages[-1]["content"]))
+        return "deny: no puts"
+
+    options: dict[str, Any] = {"policy": PolicyOptions(review=Review(ScriptedBackend(reply)))}
+    report = field.fly(**options)
+    assert statuses(report) == {"forms": "denied"}
+    assert len(asked) == 1
+    approve(field, **options)
+    field.edit("DENIED", "PLAN")
+    report = field.fly(**options)
+    assert field.puts == [1]
+    assert len(asked) == 1
