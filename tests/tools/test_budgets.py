@@ -67,7 +67,7 @@ WIDE = {  # records with more, each for a reason
     "Call": 24,  # the record of a call
     "CallState": 27,  # what the stages of the door find out of one call
     "CognitiveTool": 33,  # the options of def-cognitive-tool
-    "CommandSettings": 50,  # a row for each option of the command line
+    "CommandSettings": 51,  # a row for each option of the command line
     "Request": 22,  # what a person decides on
     "RequestRow": 32,  # the columns of a request in the store
     "ToolContext": 41,  # its names are public: what a tool's body may use

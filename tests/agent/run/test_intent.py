@@ -18,6 +18,7 @@ from words import files, grouped, tool
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.intent import ASK, read_intent
+from quoth.agent.session.stats import stats
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import ScriptedBackend
@@ -149,6 +150,9 @@ def test_a_call_of_a_tool_that_the_task_does_not_need_is_asked_about(office: Off
     assert "\nbook: A tool for a test.\n" in prompt
     assert not {"read-mail", BEN}.intersection(prompt.split())
     assert reply.usage.tokens == 305 + 4 * 11
+    with contextlib.closing(Store(store_path(office.folder))) as store:
+        (day,) = stats(store, "", lambda model, usage: None).days.values()
+    assert day.input_tokens == 300 + 4 * 10
     (event,) = office.events()
     assert event.data["tools"] == ["send"]
     assert {"book", "invite", "send"} <= set(event.data["asked"])
@@ -283,6 +287,8 @@ def test_a_resumed_run_is_not_asked_again_and_counts_what_it_has_paid(office: Of
             return first, await agent.resume()
 
     first, (again,) = asyncio.run(work())
+    assert first.spent["tokens"] == 305 + 2 * 11
+    assert again.spent["tokens"] == 305 + 3 * 11
     assert first.status == "pending"
     assert again.ok
     assert office.did == ["book"]
