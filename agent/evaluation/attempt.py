@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from quoth.agent.evaluation.case import FOLDER, Case, Mode, RecordedCall
-from quoth.agent.plan.check import reads_only
-from quoth.agent.plan.check_forms import form_faults, tool_uses
+from quoth.agent.plan.check import expectation_faults, reads_only
 from quoth.agent.plan.model import Form
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.budget import price_of
@@ -44,6 +43,7 @@ from quoth.tools.storage.file_lock import forgotten
 
 MOST_FILES, MOST_BYTES = 20_000, 500_000_000  # of a workspace that is copied for each run
 NAMES = ("result", "status", "called", "calls")  # what an EXPECT form may refer to, besides tools
+KNOWN = f"an expectation may use tools, and {', '.join(NAMES)}"
 SHOWN = 200  # characters of a value in a reason
 GRACE = 5.0  # seconds for a run to end by its own limit, and to report its tokens
 READER, LISTER = "read-file", "list-files"
@@ -194,10 +194,10 @@ async def attempt(
             host = make(place)
             host.use_store(store)
             async with host:
-                return await _Running(case, mode, host, bounds or {}).go()
+                return await _RunningCase(case, mode, host, bounds or {}).go()
 
 
-class _Running:
+class _RunningCase:
     def __init__(self, case: Case, mode: Mode, host: SessionHost, bounds: Mapping[str, float]) -> None:
         self.case, self.host, self.mode = case, host, mode
         self.tools = host.table
@@ -294,12 +294,5 @@ def faults(case: Case, mode: Mode, table: ToolTable) -> Iterator[str]:
     """Why a case cannot be run in a mode; faults of its EXPECT forms with their places."""
     if mode != "live" and not case.expect:
         yield f"The case {case.name} expects only files, and only a live run writes them: --mode live"
-    hint = f"; EXPECT knows {', '.join(NAMES)} and tools"
     for form in case.expect:
-        found = form_faults(form.text, table, NAMES, lambda name: hint)
-        for fault in found:
-            yield form.at(fault.line, fault.column).complaint(fault.message)
-        for use in tool_uses(form.text, table, NAMES) if not found else ():
-            if not reads_only(use.tool):
-                message = f"EXPECT may only call tools that read, not {use.tool.name}."
-                yield form.at(use.line, use.column).complaint(message)
+        yield from map(str, expectation_faults(form, table, NAMES, KNOWN))

@@ -158,7 +158,8 @@ class _CaseReader:
         rows = range(block.first + 1, block.last)
         lines, cut = dedent([self.org.lines[row] for row in rows])
         places = tuple((row, cut) for row in rows) or ((block.first, 0),)
-        return Form(unescape("\n".join(lines)), Place(self.source, block.first + 1, 1), places)
+        row, column = places[0]
+        return Form(unescape("\n".join(lines)), Place(self.source, row + 1, column + 1), places)
 
     def _files(self, section: str) -> Iterator[tuple[str, str | None]]:
         for index in self.inside[section]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from quoth.agent.plan.check_forms import form_faults, forms_in, tool_uses, unknown_in
 from quoth.agent.plan.model import RESULT, TODO_LINE, Data, Form, Part, Plan, PlanFault, Setting
@@ -170,16 +170,20 @@ def _expect(plan: Plan, part: Part, table: ToolTable) -> Iterator[PlanFault]:
     setting, form = part.settings.get("EXPECT"), part.expectation()
     if setting is not None and form is None:
         yield PlanFault(setting.place, "EXPECT is empty. Write a form that must be true.")
-    if form is None:
-        return
+    if form is not None:
+        names = [RESULT] if part.gives_result else []
+        yield from expectation_faults(form, table, names, _KNOWN[part.gives_result])
+
+
+def expectation_faults(form: Form, table: ToolTable, names: Sequence[str], known: str) -> Iterator[PlanFault]:
+    """Find the faults of a form that must be true. ``known`` says what it may refer to, beside ``names``."""
     if "(" not in form.text and '"' not in form.text and len(form.text.split()) > 1:
         yield PlanFault(form.place, "EXPECT must be a form, such as (= (+ 1 1) 2).")
         return
     if forms_in(form.text) > 1:
         yield PlanFault(form.place, "EXPECT must be a single form. Combine several with (and …).")
         return
-    names = [RESULT] if part.gives_result else []
-    faults = form_faults(form.text, table, names, lambda name: f"; {_KNOWN[part.gives_result]}")
+    faults = form_faults(form.text, table, names, lambda name: f"; {known}")
     yield from (PlanFault(form.at(fault.line, fault.column), fault.message) for fault in faults)
     if faults:
         return

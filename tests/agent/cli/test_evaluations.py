@@ -223,6 +223,7 @@ FAULTS = [
     (("* Messages", "* COMMENT Messages"), 'no block below "* Messages".'),
     (("(= result", "(= reslt"), "count.org:10:4: "),
     (('(= result "x")', '(write-file "a" "b")'), "count.org:10:2: EXPECT may only call tools that read"),
+    (('(= result "x")', "(= 1 1) (= 1 2)"), "count.org:10:1: EXPECT must be a single form."),
     (("* Expect", "* Baseline a, live\n* Expect"), "A baseline has the property PASSED, such as 9 of 10."),
     (("* Expect", "* Record\n#+begin_src hy\n(a)\n#+end_src\n* Expect"), "A recorded call is two forms"),
     (("* Expect", "* Files\n** ../up.txt\n* Expect"), "cannot put its file ../up.txt"),
