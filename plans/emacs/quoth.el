@@ -275,9 +275,18 @@ with a reason, \\[quoth-pending-answer] answers a question."
 (defun quoth-pending-approve (id)
   "Show request ID, and approve it once if the answer is yes."
   (interactive (list (quoth--at-point)))
-  (quoth-pending-show id (lambda ()
-                           (when (y-or-n-p (format "Approve request %s once? " id))
-                             (quoth--decide id "approve" id)))))
+  (let ((here (window-buffer)))
+    (quoth-pending-show id (lambda ()
+                             (when (quoth--yes here (format "Approve request %s once?" id))
+                               (quoth--decide id "approve" id))))))
+
+(defun quoth--yes (here question)
+  "Whether you answer QUESTION with yes.
+You are not asked if you have left the buffer HERE meanwhile: what you
+type elsewhere is no answer."
+  (if (eq here (window-buffer)) (y-or-n-p question)
+    (message "%s Not asked: you are in another buffer now" question)
+    nil))
 
 (defun quoth-pending-deny (id why)
   "Deny request ID; its caller gets WHY as the reason."
@@ -685,7 +694,7 @@ Its buffer is read again after each step."
 (defun quoth-undo (&optional session)
   "Show how undo would change the files of SESSION, and do so if you say yes."
   (interactive)
-  (let ((default-directory (quoth--root)))
+  (let ((default-directory (quoth--root)) (here (window-buffer)))
     (quoth--with-session
      (or session quoth-session) "undo"
      (lambda (session)
@@ -694,7 +703,7 @@ Its buffer is read again after each step."
                         (with-current-buffer (get-buffer-create "*quoth request*")
                           (quoth--filled text #'quoth-request-mode folder)
                           (display-buffer (current-buffer))))
-                      (when (y-or-n-p (format "Undo the file changes of session %s? " session))
+                      (when (quoth--yes here (format "Undo the file changes of session %s?" session))
                         (quoth--start (list "--yes" "undo" session) nil
                                       (lambda (_code out err) (message "%s" (quoth--complaint out err))))))
                     "undo" "--dry-run" session)))))

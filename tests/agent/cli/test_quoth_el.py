@@ -156,3 +156,18 @@ if EMACS:
         assert offered.startswith("(a2 b1)   20")
         assert offered.endswith("  Second.")
         assert chosen == "b1"
+
+    def test_a_key_typed_in_another_buffer_approves_nothing(tmp_path: Path) -> None:
+        files(tmp_path, {"a.txt": "one\n", "r.txt": WRITES})
+        quoth("run", "Do.", "--model", "scripted:r.txt", cwd=tmp_path)
+        script = """
+          (fset 'y-or-n-p (lambda (question) (tell question) t))
+          (quoth-pending) (settle)
+          (goto-char (point-min))
+          (call-interactively #'quoth-pending-approve)
+          (switch-to-buffer "elsewhere")
+          (settle)
+          (tell said-last)
+        """
+        (said,) = in_emacs(tmp_path, script)
+        assert said.endswith("once? Not asked: you are in another buffer now")
