@@ -153,8 +153,8 @@ class _Guarded:
     async def answer(
         self, given: dict[str, Any], consent: Consent | None, others: Mapping[Path, str]
     ) -> tuple[str, str]:
-        """The kind of the answer, empty if the agent's own rules decide, and the reason. Without a ``consent``
-        a request is stored; ``others`` are further projects in which it is needed, each with its reason."""
+        """The kind of the answer, empty if the agent's own rules decide, and the reason. Without a
+        ``consent`` a request is stored; ``others`` are the other projects that ask, each with its reason."""
         try:
             result, policy = await self._judged(given, consent, others)
         except Exception as error:
@@ -203,7 +203,7 @@ class _Guarded:
         return Broker(self._store, table, self._workspace, audit=StoreAudit(self._store))
 
     def _said(self, result: ToolResult, policy: GuardPolicy) -> tuple[str, str]:
-        agent, why = self._agent, visible(result.message)[:LONGEST_REASON]
+        why = visible(result.message)[:LONGEST_REASON]
         if result.ok:
             return "allow" if self._options.may_allow and policy.named else "", ""
         if result.status != "pending":

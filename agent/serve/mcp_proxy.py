@@ -32,8 +32,8 @@ from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import QuothError, ToolFailure, did_you_mean
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.mcp.connection import Connection
-from quoth.tools.mcp.entries import GET_PROMPT, READ_RESOURCE, entry_name
-from quoth.tools.mcp.pins import ServerPins
+from quoth.tools.mcp.entries import entry_name
+from quoth.tools.mcp.pins import GET_PROMPT, READ_RESOURCE, ServerPins
 from quoth.tools.mcp.relay import RELAY, Relay, kept_answer
 from quoth.tools.mcp.servers import LiveServer
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.call.call import Call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.errors import DefinitionError
 from quoth.tools.mcp import results
-from quoth.tools.mcp.pins import CHECKED, Fields, ServerPins, ToolPin, digest_of
+from quoth.tools.mcp.pins import CHECKED, GET_PROMPT, OFFERED, READ_RESOURCE, Fields, ServerPins, ToolPin
 from quoth.tools.mcp.relay import RELAY, relayed
 from quoth.tools.mcp.servers import LiveServer, LiveServers
 from quoth.tools.policy.model import EffectsOf
@@ -36,7 +37,6 @@ DEFAULT_EFFECTS = ("net", "writes")  # unknown: it asks
 MAX_DESCRIPTION = 4_000  # characters, of a tool
 MAX_TEXT = 1_000  # characters of any other text
 TIMEOUT = 330.0  # seconds of a call, with the start of its server; the server's own deadlines are below it
-READ_RESOURCE, GET_PROMPT = "read-resource", "get-prompt"
 
 State = str | None  # of a server, with which a request continues
 Answers = Mapping[str, Any] | None  # to its questions
@@ -226,75 +226,44 @@ class Entries:
 
     def _more(self) -> Iterator[CognitiveTool]:
         """The entries for the server's resources and prompts, if it offers these."""
-        if self._pins.resources:
-            yield self._reader()
-        if self._pins.prompts:
-            yield self._prompter()
+        bodies = {READ_RESOURCE: self._read, GET_PROMPT: self._prompt}
+        for name, digest in self._pins.offered.items():
+            fields = OFFERED[name]
+            yield self._entry(
+                entry_name(self._name, name),
+                fields["description"],
+                lambda fields=fields: fields["inputSchema"],  # type: ignore[misc]
+                ServedTool(self._name, "", digest),
+                partial(bodies[name], digest),
+                free_text=True,
+            )
 
-    def _served(self, name: str) -> ServedTool:
-        return ServedTool(self._name, "", digest_of(self._pins.address, {"name": name}))
+    async def _read(self, digest: str, arguments: dict[str, Any], call: Call, ctx: ToolContext) -> Any:
+        async def send(one: Connection, start: int, state: State, answers: Answers) -> Any:
+            if uri := arguments.get("uri"):
+                return await one.read_resource(uri, state=state, answers=answers)
+            return [*(await one.resources()), *(await one.resource_templates())]
 
-    def _reader(self) -> CognitiveTool:
-        served = self._served(READ_RESOURCE)
+        answer = await self._server.call("", digest, send, call, ctx)
+        if isinstance(answer, list):
+            return [_listed(one) for one in answer]
+        relayed(answer, call, ctx)
+        return results.resources(answer.contents, ctx)
 
-        async def body(arguments: dict[str, Any], call: Call, ctx: ToolContext) -> Any:
-            async def send(one: Connection, start: int, state: State, answers: Answers) -> Any:
-                if uri := arguments.get("uri"):
-                    return await one.read_resource(uri, state=state, answers=answers)
-                return [*(await one.resources()), *(await one.resource_templates())]
+    async def _prompt(self, digest: str, arguments: dict[str, Any], call: Call, ctx: ToolContext) -> Any:
+        async def send(one: Connection, start: int, state: State, answers: Answers) -> Any:
+            if name := arguments.get("name"):
+                given = arguments.get("arguments", {})
+                return await one.get_prompt(name, given, state=state, answers=answers)
+            return await one.prompts()
 
-            answer = await self._server.call("", served.digest, send, call, ctx)
-            if isinstance(answer, list):
-                return [_listed(one) for one in answer]
-            relayed(answer, call, ctx)
-            return results.resources(answer.contents, ctx)
-
-        uri = {"type": "string", "description": "URI of the resource; without it, all are listed"}
-        return self._entry(
-            entry_name(self._name, READ_RESOURCE),
-            "Read a resource, or list the resources.",
-            lambda: {"type": "object", "properties": {"uri": uri}},
-            served,
-            body,
-            free_text=True,
-        )
-
-    def _prompter(self) -> CognitiveTool:
-        served = self._served(GET_PROMPT)
-
-        async def body(arguments: dict[str, Any], call: Call, ctx: ToolContext) -> Any:
-            async def send(one: Connection, start: int, state: State, answers: Answers) -> Any:
-                if name := arguments.get("name"):
-                    given = arguments.get("arguments", {})
-                    return await one.get_prompt(name, given, state=state, answers=answers)
-                return await one.prompts()
-
-            answer = await self._server.call("", served.digest, send, call, ctx)
-            if isinstance(answer, list):
-                return [_listed(one) for one in answer]
-            relayed(answer, call, ctx)
-            return [
-                {"role": one.role, "content": results.parts_of([one.content], ctx)} for one in answer.messages
-            ]
-
-        texts = {"type": "object", "additionalProperties": {"type": "string"}}
-        return self._entry(
-            entry_name(self._name, GET_PROMPT),
-            "Get a prompt, or list the prompts.",
-            lambda: {
-                "type": "object",
-                "properties": {
-                    "name": {
-                        "type": "string",
-                        "description": "Name of the prompt; without it, all are listed",
-                    },
-                    "arguments": {**texts, "description": "The prompt's arguments"},
-                },
-            },
-            served,
-            body,
-            free_text=True,
-        )
+        answer = await self._server.call("", digest, send, call, ctx)
+        if isinstance(answer, list):
+            return [_listed(one) for one in answer]
+        relayed(answer, call, ctx)
+        return [
+            {"role": one.role, "content": results.parts_of([one.content], ctx)} for one in answer.messages
+        ]
 
 
 _LISTED = ("uri", "uriTemplate", "name", "title", "description", "mimeType", "arguments")

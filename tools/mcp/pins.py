@@ -45,6 +45,35 @@ MAX_SAID = 10_000  # characters of a server's instructions
 KEPT = ("name", "digest", "text", "about", "declares", "says", "renewed", "fault")
 HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 Fields = Mapping[str, Any]
+READ_RESOURCE, GET_PROMPT = "read-resource", "get-prompt"
+# The entries for a server's resources and prompts, which are not tools there.
+OFFERED: Mapping[str, Fields] = {
+    READ_RESOURCE: {
+        "name": READ_RESOURCE,
+        "description": "Read a resource, or list the resources.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "uri": {"type": "string", "description": "URI of the resource; without it, all are listed"}
+            },
+        },
+    },
+    GET_PROMPT: {
+        "name": GET_PROMPT,
+        "description": "Get a prompt, or list the prompts.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "Name of the prompt; without it, all are listed"},
+                "arguments": {
+                    "type": "object",
+                    "additionalProperties": {"type": "string"},
+                    "description": "The prompt's arguments",
+                },
+            },
+        },
+    },
+}
 Kind = Literal["changed", "new", "gone", "renamed", "doubled"]
 
 
@@ -104,6 +133,12 @@ class ServerPins:
         if self.more or self.instructions:
             said += [*self.more, self.instructions]
         return hashlib.sha256(json.dumps(said).encode()).hexdigest()
+
+    @cached_property
+    def offered(self) -> Mapping[str, str]:
+        """The digests of the entries for its resources and prompts, by their names."""
+        offers = {READ_RESOURCE: self.resources, GET_PROMPT: self.prompts}
+        return {name: digest_of(self.address, OFFERED[name]) for name, offer in offers.items() if offer}
 
 
 @dataclass(frozen=True)

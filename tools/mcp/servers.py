@@ -100,8 +100,8 @@ class LiveServer:
 
     def refusal(self, tool: str, digest: str, *, compared: bool = False) -> str:
         """Why a tool, as the model was shown it, may not be called now; empty if it may. ``tool`` is its name
-        at the server, empty for the entries that are not a tool there. ``compared``: the server's tools have
-        just been compared with the pins."""
+        at the server, empty for the entries that are not a tool there, and ``digest`` is empty for the server
+        itself. ``compared``: the server's tools have just been compared with the pins."""
         config, name = self.config, self.config.name
         try:
             pins = self.pins
@@ -115,7 +115,9 @@ class LiveServer:
                 f"The MCP server {name} has another command or URL than when it was trusted. {_look(config)}"
             )
         if not tool:
-            return ""
+            if not digest or digest in pins.offered.values():
+                return ""
+            return f"The MCP server {name} was trusted in another form; start quoth again."
         if (compared or self._is_current) and (change := self.changed.get(tool)) is not None:
             said = f"{visible(tool)} of the MCP server {name} {change.what}"
             return f"{said} since it was trusted. {_look(config)}"
