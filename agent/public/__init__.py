@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from quoth.agent.run.options import ModelOptions as ModelOptions
     from quoth.agent.run.options import PolicyChoice as PolicyChoice
     from quoth.agent.run.options import PolicyOptions as PolicyOptions
+    from quoth.agent.run.options import Review as Review
     from quoth.agent.run.options import ToolChoice as ToolChoice
     from quoth.agent.run.options import ToolOptions as ToolOptions
     from quoth.agent.run.run import AfterTags as AfterTags
@@ -193,7 +194,7 @@ _HOMES = {
     "agent.reply": "CallRecord FollowUp Output Reply RunStatus WrittenPlan",
     "agent.run.channels": "HostServices",
     "agent.run.compaction": "Compaction",
-    "agent.run.options": "ModelChoice ModelOptions PolicyChoice PolicyOptions ToolChoice ToolOptions",
+    "agent.run.options": "ModelChoice ModelOptions PolicyChoice PolicyOptions Review ToolChoice ToolOptions",
     "agent.run.run": "AfterTags RunLimits",
     "agent.run.runs": "RunSettings",
     "agent.run.spec": "TaskFile",
