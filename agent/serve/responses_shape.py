@@ -90,7 +90,9 @@ def _as_message(item: Any, place: str) -> Any:
         raise UsageError(f"{place}.call_id must be the id of a call.")
     if kind == "function_call":
         return {"role": "assistant", "tool_calls": [{"id": id}]}
-    return {"role": "tool", "tool_call_id": id, "content": item.get("output")}
+    if not isinstance(item.get("output"), str | list):
+        raise UsageError(f"{place}.output must be a text or a list of parts.")
+    return {"role": "tool", "tool_call_id": id, "content": item["output"]}
 
 
 # The texts of an answer: an item each, with the name of its part, and of the events about the part.

@@ -211,7 +211,8 @@ class Talks:
         if request.previous:
             known = history.find(key.name, _digest_after(request.model, request.previous))
             if known is None:
-                raise UnknownResponseError(f"Previous response with id {request.previous!r} not found.")
+                id = short(request.previous, 80)
+                raise UnknownResponseError(f"Previous response with id {id!r} not found.")
         own = _session_named(key, chosen, history) if chosen else ""
         if request.resumes:
             session = results[0][0].session
@@ -270,7 +271,7 @@ class Talks:
                 if forget:
                     history.forget(key.name, known.session, id, digest)
                 return text
-        raise UnknownResponseError(f"Response with id {id!r} not found.")
+        raise UnknownResponseError(f"Response with id {short(id, 80)!r} not found.")
 
     def _place(
         self,

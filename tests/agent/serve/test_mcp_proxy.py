@@ -19,6 +19,7 @@ from mcp_server import command
 from serving import serving, token
 from words import quoth
 
+from quoth.agent.serve.mcp_changes import MOST_URIS
 from quoth.tools.policy.limits import Quota
 
 READS = "(effects fixture--wait :reads) (allow (fixture--change)) (allow (fixture--die))" + "".join(
@@ -216,9 +217,19 @@ async def test_a_resource_that_the_server_does_not_know_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with proxied(House(tmp_path, monkeypatch, "--handshake")) as at:
-        asked = types.SubscribeRequest(params=types.SubscribeRequestParams(uri="file:///x"))
-        with pytest.raises(MCPError, match="Unknown resource"):
+
+        async def follow(uri: str) -> None:
+            asked = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=uri))
             await at.session.send_request(asked, types.EmptyResult)
+
+        for _ in range(2):
+            with pytest.raises(MCPError, match="Unknown resource"):
+                await follow("file:///x")
+        for number in range(MOST_URIS):
+            await follow(f"memo://{number}")
+        await follow("memo://0")
+        with pytest.raises(MCPError, match="at most 100 resources"):
+            await follow("memo://more")
 
 
 async def test_a_receipt_gives_what_the_server_gave(house: House) -> None:

@@ -196,7 +196,14 @@ def test_a_plain_model_keeps_no_response(server: Served) -> None:
         ('{"model": "quoth", "input": [1]}', "input[0]"),
         ('{"model": "quoth", "input": [{"type": "function_call", "name": "a"}]}', "input[0].call_id"),
         ('{"model": "quoth", "input": [{"type": "function_call_output", "call_id": ""}]}', "call_id"),
-        ('{"model": "quoth", "input": [{"type": "function_call_output", "call_id": "x"}]}', "last message"),
+        (
+            '{"model": "quoth", "input": [{"type": "function_call_output", "call_id": "x"}]}',
+            "input[0].output",
+        ),
+        (
+            '{"model": "quoth", "input": [{"type": "function_call_output", "call_id": "x", "output": ""}]}',
+            "last message",
+        ),
         ('{"model": "quoth", "input": "a", "tools": [{"type": "function", "name": ""}]}', "tools[0].name"),
         ('{"model": "quoth", "input": "a", "tools": 1}', "tools must be a list"),
         ('{"model": "quoth", "input": [{"type": "item_reference", "id": "a"}]}', "item_reference"),
