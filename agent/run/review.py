@@ -21,7 +21,7 @@ from quoth.agent.session.origins import is_typed
 from quoth.neuro.backends.base import ModelError, Usage, as_backend
 from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.ports import BEGUN_BEFORE, LOST_REQUEST, QUOTED
-from quoth.tools.call.redaction import Redactor
+from quoth.tools.call.redaction import Redactor, redact
 from quoth.tools.errors import PERMISSION, ToolError, UsageError
 from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.policy.policy import RulesPolicy
@@ -104,7 +104,7 @@ class ModelReviewer:
         """The lines about a call; all that a stranger may have written is between quotation marks."""
         form = Redactor(call.form, tool.params, by_looks=True).form
         how = "typed by the person" if is_typed(call) else f"made by the assistant (route {call.route})"
-        yield f"The person's words: {print_string(self._words(call))}"
+        yield f"The person's words: {print_string(redact(self._words(call)))}"
         yield f"The call: {how}"
         yield f"The tool: {tool.name} {print_string(one_line(tool.description, WORDS))}"
         yield f"Its effects: {listed(tool.effects) or 'none'}"
