@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -27,8 +27,8 @@ AROUND: Final = 2  # number of neighbours before and after a passage
 
 NEW_BLOCKS: Final = "SELECT 1 FROM unindexed_blocks LIMIT 1"
 NEW_EVENTS: Final = """
-    SELECT session FROM session_ends LEFT JOIN indexed_sessions USING (session)
-    WHERE session_ends.seq > coalesce(indexed_sessions.seq, 0)"""
+    SELECT session, session_ends.seq - coalesce(indexed_sessions.seq, 0) AS new
+    FROM session_ends LEFT JOIN indexed_sessions USING (session) WHERE new > 0"""
 # The turns of people and models. A sub-agent's turns are left out: it talks to its caller.
 TURNS: Final = """
     SELECT session, seq, at, run, kind, coalesce(shown, form) FROM events
@@ -91,12 +91,28 @@ def catch_up(store: Store, seconds: float = math.inf) -> bool:
         with store.transaction() as run:
             for (block,) in run("SELECT block FROM unindexed_blocks LIMIT ?", (BATCH,)):
                 _index_block(run, block)
-    for (session,) in store.execute(NEW_EVENTS):
-        while _index_session(store, session):
-            pass
+    for sessions in _batches(store.execute(NEW_EVENTS)):
+        with store.transaction():
+            longer = [one for one in sessions if _index_session(store, one)]
+        for session in longer:
+            while _index_session(store, session):
+                pass
         if time.monotonic() > end:
             return False
     return True
+
+
+def _batches(rows: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
+    """The sessions in groups with about BATCH new events each."""
+    group, size = list[str](), 0
+    for session, new in rows:
+        group.append(session)
+        size += new
+        if size >= BATCH:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def is_behind(store: Store) -> bool:
