@@ -24,7 +24,6 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from quoth.agent.acp.shape import kind_of, locations_of, named_args
-from quoth.agent.terminal.question import CHANGED
 from quoth.tools.call.call import Call, Changes
 from quoth.tools.call.ports import asks_fact
 from quoth.tools.call.question import Question
@@ -130,6 +129,8 @@ class AcpPerson:
             before, allows = changes, picked in ("once", "scope")
             if not allows or (changes := await self._changes_of(tool, call)) == before:
                 break
+            from quoth.agent.terminal.question import CHANGED  # here: few changes differ from the shown ones
+
             why = f"{CHANGED}\n{asked}"
         match picked:
             case "once":

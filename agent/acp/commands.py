@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
-from quoth.agent.run.answers import model_answer, pending_answer, policy_answer, undo_answer
 from quoth.agent.run.runs import undo_of
 from quoth.agent.session.session import to_itself
 from quoth.agent.terminal.forms import show_value
@@ -56,6 +55,8 @@ def with_attached(name: str, rest: str, blocks: Sequence[Any]) -> tuple[str, str
 
 async def run_command(agent: AsyncAgent, name: str, rest: str) -> str:
     """Run a command and return the text for the person. Raises QuothError."""
+    from quoth.agent.run import answers  # here: few sessions run a command
+
     match name:
         case "eval":
             if not rest:
@@ -67,21 +68,23 @@ async def run_command(agent: AsyncAgent, name: str, rest: str) -> str:
                 raise UsageError("/fly needs a plan, such as /fly week.org.")
             return str(await agent.fly(Path(agent.workspace.root, rest)))
         case "policy":
-            return policy_answer(agent.host, rest, "acp")
+            return answers.policy_answer(agent.host, rest, "acp")
         case "pending":
-            return pending_answer(agent.host, rest)
+            return answers.pending_answer(agent.host, rest)
         case "resume":
             done = await agent.resume()
             return "\n".join(
                 str(one.error if isinstance(one, Reply) else one.message) for one in done
             ).strip()
         case "model":
-            return await model_answer(agent.runs, rest)
+            return await answers.model_answer(agent.runs, rest)
         case _:
             return _undo(agent)
 
 
 def _undo(agent: AsyncAgent) -> str:
+    from quoth.agent.run.answers import undo_answer
+
     with to_itself(agent.store.path, agent.session):
         way = undo_of(agent.host)
         since = way.last_group()

@@ -48,7 +48,6 @@ from acp.schema import (
 
 from quoth.agent.acp.asking import AcpPerson
 from quoth.agent.acp.buffers import NOT_FOUND, ClientBuffers
-from quoth.agent.acp.client_servers import keep_servers
 from quoth.agent.acp.commands import COMMANDS, command_in, run_command, with_attached
 from quoth.agent.acp.loops import OnLoop
 from quoth.agent.acp.session import AcpSession
@@ -309,7 +308,11 @@ class AcpServer:
                     if (before := self._talks.pop(session, None)) is not None:
                         await before.aclose()
                 person = AcpPerson(self._client, self._name, forms=self._forms)
-                files = keep_servers(self._name, servers) if servers else []
+                files: list[Path] = []
+                if servers:
+                    from quoth.agent.acp.client_servers import keep_servers  # here: few clients pass any
+
+                    files = keep_servers(self._name, servers)
                 agent = self._opening(folder, session, person, f"acp {self._name}", files)
             person.session, person.root = agent.session, str(agent.workspace.root)
             if self._files is not None and self._files.read_text_file:
