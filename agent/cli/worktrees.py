@@ -77,6 +77,10 @@ def merge(options: MergeOptions) -> int:
     """Merge a worktree by a call of ``merge-worktree``, which asks and shows the difference."""
     from quoth.tools.lisp.forms import CallForm
 
+    repository = _repository(options)
+    if options.name in repository.names() and repository.finish(options.name):
+        complain(f"The merge of {options.name} was broken off, and is finished now.")
+        return DONE
     _, name, tip = _committed(options)
     form = CallForm("merge-worktree", {"name": name, "commit": tip})
     code = run_call(options, lambda agent: agent.call(form))

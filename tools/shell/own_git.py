@@ -176,10 +176,14 @@ class OwnGit:
             file.flush()
             os.fsync(file.fileno())
 
+    def refresh(self) -> None:
+        """Compare files with the index by content where their times differ."""
+        self("update-index", "-q", "--refresh", codes=(0, 1))
+
     def changed(self, commit: str) -> set[str]:
         """The files of the work tree that differ from a commit, without ignored ones and repositories in it.
         Its submodules are not asked: git would run commands from their settings."""
-        self("update-index", "-q", "--refresh", codes=(0, 1))
+        self.refresh()
         names = [
             *self(
                 "diff-index", "-z", "--name-only", "--ignore-submodules=all", "--no-ext-diff", commit

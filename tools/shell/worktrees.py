@@ -22,7 +22,7 @@ from quoth.tools.shell.own_git import Changed, OwnGit, Repository, content_of, i
 from quoth.tools.shell.plain_git import HALFWAY
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.file_lock import hold
-from quoth.tools.storage.paths import private_folder, worktrees_dir
+from quoth.tools.storage.paths import NAMES_OF_WORKTREES, private_folder, worktrees_dir
 from quoth.tools.text import file_name
 
 PREFIX = "quoth/"  # of branches
@@ -59,6 +59,12 @@ class Worktrees:
         self.home = self.repo.home
         self.folder = worktrees_dir(self.home)
 
+    def _place(self, name: str) -> Path:
+        """The folder of a worktree, which need not exist."""
+        if not NAMES_OF_WORKTREES.fullmatch(name):
+            raise ToolError(f"{file_name(name)} is not the name of a worktree.")
+        return self.folder / name
+
     # References
 
     def tip(self, name: str) -> str:
@@ -87,12 +93,13 @@ class Worktrees:
 
     def names(self) -> list[str]:
         there = self.folder.iterdir() if self.folder.is_dir() else ()
-        return sorted({*(entry.name for entry in there if entry.is_dir()), *self._branches()})
+        names = {*(entry.name for entry in there if entry.is_dir()), *self._branches()}
+        return sorted(filter(NAMES_OF_WORKTREES.fullmatch, names))
 
     def known(self, name: str) -> Worktree:
         """The worktree with this name, as it is now. Raises ToolError with the names that exist."""
         branches = self._branches()
-        folder = self.folder / name
+        folder = self._place(name)
         if name not in branches and not folder.is_dir():
             others = ", ".join(self.names()[:SHOWN])
             raise ToolError(
@@ -115,7 +122,7 @@ class Worktrees:
     def open(self, name: str) -> tuple[Worktree, bool]:
         """The worktree with this name, made if there is none; and whether it was made. A new one begins with
         the last commit on its branch, if it has one, otherwise with the project's current commit."""
-        folder, branch = self.folder / name, f"{PREFIX}{name}"
+        folder, branch = self._place(name), f"{PREFIX}{name}"
         with self._alone():
             head, tip, admin = self.repo.head(), self.tip(name), self._admin(folder)
             if tip and admin is not None and (admin / "index").exists() and folder.is_dir():
@@ -147,7 +154,7 @@ class Worktrees:
 
     def _clear(self, name: str) -> None:
         """Remove the folder of a worktree, and git's own folder of it; its branch stays."""
-        folder = self.folder / name
+        folder = self._place(name)
         admin = self._admin(folder)
         nameless = self.repo.common / "worktrees" / name
         if admin is None and nameless.is_dir() and not (nameless / "gitdir").exists():
@@ -178,7 +185,7 @@ class Worktrees:
     def commit(self, name: str, message: str) -> str:
         """Commit all changes in a worktree, without ignored files and without repositories in it; returns the
         last commit on its branch."""
-        folder = self.folder / name
+        folder = self._place(name)
         with self._alone():
             admin, tip = self._admin(folder), self.tip(name)
             if admin is None or not tip or not (admin / "index").exists() or not folder.is_dir():
@@ -218,6 +225,8 @@ class Worktrees:
 
     def differences(self, name: str, commit: str) -> tuple[str, str, list[Changed]]:
         """The same, if a merge is possible now."""
+        if self._note(name).exists() and self.finish(name):
+            raise ToolError(f"The merge of {PREFIX}{name} was broken off, and is finished now.")
         if (tip := self.tip(name)) != commit:
             raise ToolError(_moved(name, tip))
         self._require_quiet()
@@ -289,27 +298,32 @@ class Worktrees:
                 )
 
     def _note(self, name: str) -> Path:
-        return self.folder / f"{name}.merging"
+        return self._place(name).with_name(f"{name}.merging")
 
     def _apply(self, git: OwnGit, name: str, head: str, new: str) -> None:
         """Bring the project's files, its index and its branch from ``head`` to ``new``. ``git`` has a copy of
         the index. Git outside sees the index locked meanwhile."""
         self.require_clean(head, git.differing(head, new))
         private_folder(self.folder)
-        note = self._note(name)
-        with self._index_lock(name) as lock:
-            if self.repo.head() != head:
-                raise ToolError("The project's branch was changed meanwhile; nothing was merged. Try again.")
-            replace_file(note, [json.dumps({"head": head, "new": new}).encode()])
-            try:
+        note, begun = self._note(name), False
+        replace_file(note, [json.dumps({"head": head, "new": new}).encode()])
+        try:
+            with self._index_lock(name) as lock:
+                if self.repo.head() != head:
+                    raise ToolError(
+                        "The project's branch was changed meanwhile; nothing was merged. Try again."
+                    )
+                begun = True
+                git.refresh()
                 git("read-tree", "-m", "-u", head, new)
                 git.copy_index(lock)
-            except BaseException:
-                self._roll_back(head, new)
-                note.unlink()
-                raise
-            lock.replace(self.repo.git / "index")
-            self.repo.real("update-ref", "-m", f"merge {PREFIX}{name} (quoth)", "HEAD", new, head)
+                lock.replace(self.repo.git / "index")
+        except BaseException:
+            if begun:
+                self._roll_back(head, new)  # if it cannot, the note stays
+            note.unlink()
+            raise
+        self.repo.real("update-ref", "-m", f"merge {PREFIX}{name} (quoth)", "HEAD", new, head)
         note.unlink()
 
     @contextlib.contextmanager
@@ -345,6 +359,11 @@ class Worktrees:
         with contextlib.suppress(FileNotFoundError):
             if lock.samefile(mine):
                 lock.unlink()
+
+    def finish(self, name: str) -> str:
+        """Finish or roll back a merge that was broken off. Returns the new commit if it is finished."""
+        with self._alone():
+            return self._finish(name)
 
     def _finish(self, name: str) -> str:
         """Finish or roll back a merge that was broken off. Returns the new commit if it is finished."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -92,7 +93,7 @@ def test_a_worktree_begins_with_the_commit_and_comes_back_as_one(place: Place) -
 def test_a_merge_that_is_not_possible_changes_nothing(place: Place) -> None:
     trees = Worktrees(place.shop)
     one, two = changed(trees, "s1", a_txt="1\n"), changed(trees, "s2", a_txt="2\n", c_txt="c\n")
-    three = changed(trees, "s3", c_txt="other\n")
+    three = changed(trees, "s3", c_txt="other\n", a_txt="1\n")
     merged(trees, "s1", one)
     before = place.sh("git rev-parse HEAD; git ls-files -s; cat a.txt")
     assert "in a.txt" in complaint(ToolError, lambda: merged(trees, "s2", two))
@@ -109,6 +110,7 @@ def test_a_merge_that_is_not_possible_changes_nothing(place: Place) -> None:
     (place.shop / ".git/index.lock").unlink()
     assert place.sh("git rev-parse HEAD; git ls-files -s; cat a.txt; git status --short") == before
     (place.shop / "src/b.txt").write_text("mine\n")  # a change elsewhere stays
+    os.utime(place.shop / "a.txt", (1, 1))  # touched, and not changed
     merged(trees, "s3", three)
     assert place.sh("git status --short") == " M src/b.txt\n"
     assert place.sh("git log -1 --format=%P").split() == [one, three]
@@ -141,3 +143,5 @@ def test_what_is_left_of_a_worktree_is_shown_and_removed(place: Place) -> None:
     assert trees.names() == []
     assert place.sh("git worktree list; git branch").count("s1") == 0
     assert "s1" in complaint(ToolError, lambda: trees.known("s1"))
+    for name in ("../..", "..", "", "a/b", "x.lock"):
+        assert "name of a worktree" in complaint(ToolError, lambda name=name: trees.remove(name))  # type: ignore[misc]
