@@ -418,7 +418,7 @@ What you typed there meanwhile stays."
 (defun quoth--stream (words input place)
   "Run quoth with WORDS and INPUT; insert the answer at the marker PLACE.
 The text of the model appears as it comes; of a whole reply the words stay."
-  (let* ((buffer (marker-buffer place)) (begin (copy-marker place)) (end nil)
+  (let* ((buffer (marker-buffer place)) (begin (copy-marker place)) (end nil) (result nil)
          (hear
           (lambda (line)
             (let* ((event (quoth--parsed line)) (data (gethash "data" event)))
@@ -427,6 +427,7 @@ The text of the model appears as it comes; of a whole reply the words stay."
                 ("said" (quoth--settle begin place data))
                 ("thought" (quoth--settle begin place)) ; what is no word was a call
                 ("call" (message "quoth: %s" (quoth--line data)))
+                ("result" (setq result data))
                 ("end" (setq end data)))))))
     (with-current-buffer buffer
       (when (process-live-p quoth--process)
@@ -435,9 +436,16 @@ The text of the model appears as it comes; of a whole reply the words stay."
             (quoth--start words input
                           (lambda (_code out err)
                             (quoth--settle begin place)
-                            (quoth--landed end place (quoth--complaint out err))
+                            (quoth--landed end place (quoth--outcome result (quoth--complaint out err)))
                             (quoth--count-waits))
                           hear)))))
+
+(defun quoth--outcome (result complaint)
+  "The words for RESULT, that of a program without a task; COMPLAINT without it."
+  (if (not result) complaint
+    (let ((words (gethash "message" result)))
+      (format "quoth: %s: %s" (gethash "status" result)
+              (quoth--line (if (member words '(nil "")) (gethash "value" result) words))))))
 
 (defun quoth--landed (end place complaint)
   "Say how a task ended: its END, or COMPLAINT; it continues at PLACE."

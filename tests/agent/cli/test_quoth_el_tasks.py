@@ -62,6 +62,12 @@ if EMACS:
         assert (tmp_path / "a.org").read_text() == "Write it.\n\nFirst words.\n\nIt is written.\n"
         assert not (tmp_path / "b.txt").exists(), "undo has taken it back"
 
+    def test_a_program_that_waited_is_resumed_and_its_value_is_shown(tmp_path: Path) -> None:
+        waits = quoth("eval", WRITE, "--session", "s1", "--json", cwd=tmp_path)
+        assert quoth("approve", json.loads(waits.out)["request"], cwd=tmp_path).code == 0
+        script = '(find-file "a.org") (quoth-resume "s1") (settle) (tell said-last)'
+        assert in_emacs(tmp_path, script) == ["quoth: ok: Created b.txt, 4 bytes."]
+
     def test_the_region_and_choices_are_sent(tmp_path: Path) -> None:
         files(tmp_path, {"r.txt": "Yes.", "more.hy": "(deny (write-file))"})
         script = """
