@@ -1,15 +1,20 @@
-"""Real servers of others, from PyPI and npm, behind the rules of a person: one story by the command."""
+"""Real servers of others, from PyPI and npm, behind the rules of a person, who trusts them by the command."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sysconfig
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import npm
-from commands import quoth
+from words import files, quoth
+
+from quoth import Agent
+from quoth.tools.storage.paths import config_dir
 
 RULES = r"""
 (effects time--get-current-time :reads)
@@ -34,11 +39,9 @@ class House:
     def __init__(
         self, folder: Path, servers: dict[str, list[str]], env: dict[str, str] | None = None
     ) -> None:
-        self.folder, self.file, config = folder / "work", folder / "servers.json", folder / "config"
-        self.env = {"QUOTH_CONFIG": str(config)}
+        self.folder, self.file = folder / "work", folder / "servers.json"
         self.folder.mkdir()
-        config.mkdir()
-        (config / "policy.hy").write_text(RULES)
+        files(config_dir(), {"policy.hy": RULES})
         listed = {
             name: {"command": program, "args": args, "env": env or {}}
             for name, (program, *args) in servers.items()
@@ -46,17 +49,23 @@ class House:
         self.file.write_text(json.dumps({"mcpServers": listed}))
 
     def said(self, *words: str) -> Any:
-        return quoth(*words, "--mcp", str(self.file), cwd=self.folder, env=self.env)
+        return quoth(*words, "--mcp", str(self.file), cwd=self.folder)
 
     def trust(self, *servers: str) -> None:
         for server in servers:
             said = self.said("mcp", "trust", server, "--yes")
             assert said.code == 0, said.err
 
-    def call(self, form: str) -> tuple[str, str]:
-        """The status of a call, and its value or message."""
-        said = json.loads(self.said("call", form, "--no-input", "--json").out)
-        return said["status"], str(said["value"] if said["status"] == "ok" else said["message"])
+    @contextlib.contextmanager
+    def calls(self) -> Iterator[Callable[[str], tuple[str, str]]]:
+        """What makes a call: its status, and its value or message. The servers stay until the end."""
+        with Agent(workspace=self.folder, mcp=self.file) as agent:
+
+            def call(form: str) -> tuple[str, str]:
+                result = agent.call(form)
+                return result.status, str(result.value if result.ok else result.message)
+
+            yield call
 
 
 def test_servers_from_pypi_behind_rules_over_their_arguments(tmp_path: Path) -> None:
@@ -65,21 +74,21 @@ def test_servers_from_pypi_behind_rules_over_their_arguments(tmp_path: Path) -> 
     (house.folder / "a.txt").write_text("a")
     (house.folder / "b.txt").write_text("b")
     house.trust("time", "git")
-    status, value = house.call('(time--get-current-time :timezone "Europe/Berlin")')
-    assert (status, "Europe/Berlin" in value) == ("ok", True)
-    assert (
-        house.call('(time--convert-time :source-timezone "UTC" :time 5 :target-timezone "UTC")')[0]
-        == "invalid"
-    )
-    place = f':repo-path "{house.folder}"'
-    assert "Untracked files" in house.call(f"(git--git-status {place})")[1]
-    assert house.call(f'(git--git-add {place} :files ["a.txt"])')[0] == "ok"
-    assert house.call(f'(git--git-add {place} :files ["b.txt"])')[0] == "pending"
-    status, message = house.call(f'(git--git-commit {place} :message "WIP: all")')
-    assert (status, "(deny (git--git-commit" in message) == ("denied", True)
-    staged = subprocess.run(
-        ["git", "status", "--short"], cwd=house.folder, check=True, capture_output=True, text=True
-    )
+    with house.calls() as call:
+        status, value = call('(time--get-current-time :timezone "Europe/Berlin")')
+        assert (status, "Europe/Berlin" in value) == ("ok", True)
+        assert (
+            call('(time--convert-time :source-timezone "UTC" :time 5 :target-timezone "UTC")')[0] == "invalid"
+        )
+        place = f':repo-path "{house.folder}"'
+        assert "Untracked files" in call(f"(git--git-status {place})")[1]
+        assert call(f'(git--git-add {place} :files ["a.txt"])')[0] == "ok"
+        assert call(f'(git--git-add {place} :files ["b.txt"])')[0] == "pending"
+        status, message = call(f'(git--git-commit {place} :message "WIP: all")')
+        assert (status, "(deny (git--git-commit" in message) == ("denied", True)
+        staged = subprocess.run(
+            ["git", "status", "--short"], cwd=house.folder, check=True, capture_output=True, text=True
+        )
     assert staged.stdout == "A  a.txt\n?? b.txt\n"
 
 
@@ -89,18 +98,19 @@ if npm.IS_ASKED:
     GITLAB = npm.program("@zereight/mcp-gitlab", "build/index.js")
 
     def test_servers_from_npm_behind_rules_over_their_arguments(tmp_path: Path) -> None:
-        files = [npm.NODE, FILES, str(tmp_path / "work")]
-        house = House(tmp_path, {"files": files, "everything": [npm.NODE, EVERYTHING]})
+        server = [npm.NODE, FILES, str(tmp_path / "work")]
+        house = House(tmp_path, {"files": server, "everything": [npm.NODE, EVERYTHING]})
         house.trust("files", "everything")
         note = house.folder / "note.md"
-        assert house.call(f'(files--write-file :path "{note}" :content "hi")')[0] == "ok"
-        assert note.read_text() == "hi"
-        for path, status in ((house.folder / ".env", "denied"), (tmp_path / "outside.md", "error")):
-            assert house.call(f'(files--write-file :path "{path}" :content "hi")')[0] == status
-            assert not path.exists()
-        assert house.call("(everything--get-sum :a 1 :b 2)") == ("ok", "The sum of 1 and 2 is 3.")
-        assert house.call("(everything--get-env)")[0] == "denied"
-        assert house.call('(everything--echo :message "hi")')[0] == "pending"
+        with house.calls() as call:
+            assert call(f'(files--write-file :path "{note}" :content "hi")')[0] == "ok"
+            assert note.read_text() == "hi"
+            for path, status in ((house.folder / ".env", "denied"), (tmp_path / "outside.md", "error")):
+                assert call(f'(files--write-file :path "{path}" :content "hi")')[0] == status
+                assert not path.exists()
+            assert call("(everything--get-sum :a 1 :b 2)") == ("ok", "The sum of 1 and 2 is 3.")
+            assert call("(everything--get-env)")[0] == "denied"
+            assert call('(everything--echo :message "hi")')[0] == "pending"
 
     def test_a_server_of_more_than_a_hundred_tools(tmp_path: Path) -> None:
         token = {"GITLAB_PERSONAL_ACCESS_TOKEN": "none"}
@@ -108,5 +118,6 @@ if npm.IS_ASKED:
         house.trust("gitlab")
         tools = house.said("mcp", "list", "gitlab").out.splitlines()
         assert len(tools) > 100
-        assert house.call('(gitlab--create-issue :project-id "secret" :title "x")')[0] == "denied"
-        assert house.call('(gitlab--create-issue :project-id "open" :title "x")')[0] == "pending"
+        with house.calls() as call:
+            assert call('(gitlab--create-issue :project-id "secret" :title "x")')[0] == "denied"
+            assert call('(gitlab--create-issue :project-id "open" :title "x")')[0] == "pending"
