@@ -56,7 +56,7 @@ def llama_server(key: str, *, reads_calls: bool = True) -> Iterator[str]:
     params.embedding = True
     params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     params.api_keys, params.n_threads_http = [key], 2
-    params.ui, params.warmup, params.verbosity = False, False, -1
+    params.ui, params.warmup, params.fit_params, params.verbosity = False, False, False, -1
     server = xllamacpp.Server(params)
     try:
         yield f"{server.listening_address}/v1"
