@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import npm
 import pytest
 from browser import BROWSER, Chromium, Tab
-from viewing import Viewed, viewed
+from viewing import Viewed
 from words import agent, files
 
 from quoth import Agent
@@ -35,17 +35,6 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     browser = Chromium(tmp_path_factory.mktemp("chromium"))
     yield browser
     browser.close()
-
-
-@pytest.fixture
-def view(tmp_path: Path) -> Viewed:
-    return viewed(files(tmp_path / "shop", {"a.txt": "one\ntwo\n"}))
-
-
-@pytest.fixture
-def ann(view: Viewed) -> Iterator[Agent]:
-    with agent(view.folder) as found:
-        yield found
 
 
 def let_in(view: Viewed, tab: Tab, home: str) -> None:

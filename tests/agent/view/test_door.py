@@ -5,20 +5,13 @@ from __future__ import annotations
 import re
 import stat
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
-from viewing import Viewed, forms, viewed
-from words import files
+from viewing import Viewed, forms
 
 from quoth.agent.serve.keys import Keys
 from quoth.agent.view.door import CODE_SECONDS, COOKIE_SECONDS
 from quoth.tools.storage.paths import state_dir
-
-
-@pytest.fixture
-def view(tmp_path: Path) -> Viewed:
-    return viewed(files(tmp_path / "shop", {"a.txt": "one\n"}))
 
 
 def test_a_code_lets_a_browser_in_and_is_gone_from_the_address(view: Viewed) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 from powerless import NOBODY
-from viewing import Viewed, viewed
-from words import files
+from viewing import Viewed
 
 from quoth.agent.view import peer
 from quoth.agent.view.peer import is_stranger
@@ -24,11 +23,6 @@ with socket.socket(family) as at:
     at.sendall(f"GET {path} HTTP/1.1\\r\\nHost: 127.0.0.1:{port}\\r\\nConnection: close\\r\\n\\r\\n".encode())
     print(at.recv(1000).split(b" ")[1].decode())
 """
-
-
-@pytest.fixture
-def view(tmp_path: Path) -> Viewed:
-    return viewed(files(tmp_path / "shop", {"a.txt": "one\n"}))
 
 
 def status(home: str, path: str, *who: str, family: str = "4") -> str:

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from pathlib import Path
 
 import pytest
 from field import Field, block, step
 from pages_of_html import HOSTILE, WORD, elements, foreign, without_names, words_in
 from sentences import IS_NOT_TRUSTED
-from viewing import Viewed, viewed
+from viewing import Viewed
 from words import agent, files
 
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.policy.project import workspace_policy
 
 FLIGHTS, MEMORY, POLICY, STATS = (f"/view/{name}" for name in ("flights", "memory", "policy", "stats"))
-
-
-@pytest.fixture
-def view(tmp_path: Path) -> Viewed:
-    return viewed(files(tmp_path / "shop", {"a.txt": "one\ntwo\n"}))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from pages_of_html import HOSTILE, foreign, without_names, words_in
 from sentences import THERE_IS_NO_SESSION
 from viewing import Browser, Viewed, forms, viewed
-from words import agent, files
+from words import agent
 
 from quoth.agent.session.session import alone
 from quoth.agent.view import sessions as page_module
@@ -21,11 +21,6 @@ from tests.bench.sessions import fill
 
 LIST = "/view/sessions"
 READ = '(read-file :path "a.txt")'
-
-
-@pytest.fixture
-def view(tmp_path: Path) -> Viewed:
-    return viewed(files(tmp_path / "shop", {"a.txt": "one\ntwo\n"}))
 
 
 def worked(view: Viewed, session: str, *replies: str, task: str = "Work.", **more: Any) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from viewing import Browser, Viewed, forms, viewed
+from viewing import Browser, Viewed, forms
 from words import agent, files
 
 from quoth import Agent
@@ -22,18 +20,6 @@ ONCE, SCOPE, DENY, ANSWER = "Approve once", "Approve this scope", "Deny", "Answe
 TIME, EDIT = "Approve for a time", "Approve this call instead"
 HOSTILE = "<script>alert(1)</script></pre><img src=x onerror=alert(1)>\u202egnp.exe \x1b[2J [x](javascript:y)"
 SEEN = "&lt;script&gt;alert(1)&lt;/script&gt;&lt;/pre&gt;&lt;img src=x onerror=alert(1)&gt;\\u202egnp.exe"
-
-
-@pytest.fixture
-def view(tmp_path: Path) -> Viewed:
-    return viewed(files(tmp_path / "shop", {"a.txt": "one\ntwo\n"}))
-
-
-@pytest.fixture
-def ann(view: Viewed) -> Iterator[Agent]:
-    """An agent of the user who runs the server."""
-    with agent(view.folder) as found:
-        yield found
 
 
 def asked(one: Agent, form: str = WRITE) -> Request:
