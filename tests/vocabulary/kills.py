@@ -1,5 +1,5 @@
-"""What the stories with kills share: a tool whose effects a file counts, the kill itself, and what a store
-may contain after it. Used by acp_kills.py and serve_kills.py.
+"""What the stories with kills share: a tool whose effects a file counts, one that kills its process, the kill
+itself, and what a store may contain after it. Used by acp_kills.py, serve_kills.py and tests of flights.
 """
 
 from __future__ import annotations
@@ -25,6 +25,17 @@ TOOL = """
     (with [file (open "HERE/begun.txt" "a")] (.write file (+ text "\\n")))
     (time.sleep SECONDS)
     (with [file (open "HERE/effects.txt" "a")] (.write file (+ text "\\n")))))
+"""
+MORTAL = """
+(import os signal)
+(def-cognitive-tool mortal "Die, the first time."
+  :effects    [:reads]
+  :body       (do
+                (setv mark (/ ctx.workspace.root "died"))
+                (when (not (.exists mark))
+                  (.touch mark)
+                  (os.kill (os.getpid) signal.SIGKILL))
+                "alive"))
 """
 LINES = ("one", "two")
 SAID = '(note "one")\n---\n(note "two")\n---\nBoth are noted.\n'

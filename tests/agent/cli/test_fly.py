@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from kills import MORTAL
 from sentences import (
     A_PROGRAM_THAT_A_TOOL,
     IS_ONE_TOO_MANY,
@@ -28,21 +29,14 @@ from words import Running, Said, Terminal, files, lines, quoth, started, wait_un
 from quoth.agent.terminal.output import FIRST_TASK
 
 PLANS = Path(__file__).parents[3] / "plans"
-TOOLS = """
+TOOLS = (
+    """
 (require quoth [def-cognitive-tool])
-(import os signal time pathlib [Path])
+(import time)
 (def-cognitive-tool put "Write a number down."
   :parameters [x {:type int}]
   :effects    [:writes]
   :body       (do (with [out (open (/ ctx.workspace.root "puts") "a")] (.write out f"{x}\\n")) x))
-(def-cognitive-tool mortal "Die, the first time."
-  :effects    [:reads]
-  :body       (do
-                (setv mark (/ ctx.workspace.root "died"))
-                (when (not (.exists mark))
-                  (.touch mark)
-                  (os.kill (os.getpid) signal.SIGKILL))
-                "alive"))
 (def-cognitive-tool slow "Take long, the first time."
   :effects    [:reads]
   :body       (do
@@ -58,6 +52,8 @@ TOOLS = """
                 (while (not (.exists (/ ctx.workspace.root "open"))) (time.sleep 0.01))
                 "open"))
 """
+    + MORTAL
+)
 
 
 TODO = "#+TODO: PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED"

@@ -12,26 +12,21 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
+from kills import MORTAL
 from words import Said, files, lines, quoth, started, wait_until
 
 TODO = "#+TODO: PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED"
 ZONE = "#+PROPERTY: ZONE UTC"
-TOOLS = """
+TOOLS = (
+    """
 (require quoth [def-cognitive-tool])
-(import os signal)
 (def-cognitive-tool note "Write a line down."
   :parameters [text {:type str}]
   :effects    [:writes]
   :body       (do (with [out (open (/ ctx.workspace.root "notes") "a")] (.write out f"{text}\\n")) text))
-(def-cognitive-tool mortal "Die, the first time."
-  :effects    [:reads]
-  :body       (do
-                (setv mark (/ ctx.workspace.root "died"))
-                (when (not (.exists mark))
-                  (.touch mark)
-                  (os.kill (os.getpid) signal.SIGKILL))
-                "alive"))
 """
+    + MORTAL
+)
 RULES = "(allow (note))\n"
 
 
