@@ -1,6 +1,6 @@
 """Makes a case of a recorded session: the messages of the person, the results of calls, the files before it.
 
-Texts are those of the transcript without declared secrets; what looks like a secret is replaced, too.
+The texts of events have no secrets (``session_in_store``); texts of files lose what looks like one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def case_of(
 ) -> tuple[Case, list[str]]:
     """The case of a session, and notes for a person. Raises UsageError if no person has spoken in it."""
     said = [one for one in events if one.kind == "stimulus" and "/" not in one.run and not is_flown(one.run)]
-    messages = [redact(str(one.data["text"])) for one in said]
+    messages = [str(one.data["text"]) for one in said]
     if not messages:
         raise UsageError(f"No person gave a task in session {session}, so there is nothing to test.")
     notes = [
@@ -70,9 +70,7 @@ def recorded_calls(events: Iterable[Event]) -> Iterator[RecordedCall]:
         elif event.kind == "receipt" and event.key in begun and "stage" not in event.data:
             form, said = begun[event.key], event.data
             if form.tool != PROGRAMS and said["status"] != "pending":
-                texts = [dict(form.args), said.get("value"), said.get("message", "")]
-                args, value, message = map_texts(texts, redact)
-                yield RecordedCall(CallForm(form.tool, args, form.positional), said["status"], value, message)
+                yield RecordedCall(form, said["status"], said.get("value"), said.get("message", ""))
 
 
 def files_before(versions: StoreVersions, session: str) -> tuple[dict[str, str | None], list[str]]:

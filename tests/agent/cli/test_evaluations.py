@@ -22,6 +22,14 @@ FLAKY = """
   (.write-text mark (* "x" (+ n 1)))
   (if (% n 2) "No." "It has 2 lines."))
 """
+LOOK = r"""
+(defn reply [messages]
+  (setv said (.join " " (lfor one messages (str (get one "content")))))
+  (cond
+    (in "Dry run" said) "It has 2 lines."
+    (in "beta" said) "(write-file :path \"out.txt\" :content \"x\")"
+    True "(read-file :path \"notes.txt\")"))
+"""
 EXPECT = '(in "2 lines" result)'
 
 
@@ -162,10 +170,23 @@ def test_recorded_tools_answer_from_the_case(bench: Bench) -> None:
 
 def test_a_dry_run_reads_and_does_not_write(bench: Bench) -> None:
     exists = '(and (in "write-file" called) (not-in "out.txt" (str (list-files))))'
-    bench.add("--expect", exists, "--mode", "dry")
+    bench.add("--expect", exists, "--expect", EXPECT, "--mode", "dry")
     (bench.folder / "out.txt").unlink()
+    files(bench.folder, {"look.hy": LOOK, "rules.hy": "(allow (write-file))"})
+    assert bench.ended(model="look.hy") == ("passed", "")
     assert bench.ended() == ("passed", "")
     assert bench.ended("--mode", "live")[0] == "failed"
+
+
+def test_equal_calls_get_their_results_in_order(bench: Bench) -> None:
+    look = '(read-file :path "out.txt")'
+    bench.model("talk.txt", look, TALK[1], look, "It has 2 lines.")
+    run = ("run", "Look.", "--model", "scripted:talk.txt", "--policy", "rules.hy", "--session", "s1")
+    (bench.folder / "out.txt").unlink()
+    assert bench.quoth("rm", "s1", "--yes").code == 0
+    assert bench.quoth(*run).code == 0
+    bench.add("--expect", '(= (lfor c calls (get c "status")) ["error" "ok" "ok"])', "--mode", "recorded")
+    assert bench.ended() == ("passed", "")
 
 
 def test_a_case_has_no_secrets(bench: Bench) -> None:

@@ -90,3 +90,10 @@ def test_hidden_and_ignored_files_are_not_copied(tmp_path: Path) -> None:
     files(tmp_path, given)
     (tmp_path / "up").symlink_to("/etc")
     assert sorted(asyncio.run(copied(tmp_path)).files) == [".gitignore", "a.txt"]
+
+
+def test_a_file_that_a_rule_names_by_its_whole_path_is_not_copied(tmp_path: Path) -> None:
+    rule = f'(deny (read-file :path "{tmp_path}/b.txt"))\n'
+    files(tmp_path, {"a.txt": "", "b.txt": "", ".quoth/policy.hy": rule})
+    Trust().trust(tmp_path, rule.encode())
+    assert asyncio.run(copied(tmp_path)).files == ["a.txt"]
