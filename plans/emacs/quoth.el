@@ -298,6 +298,8 @@ type elsewhere is no answer."
   (interactive (list (quoth--at-point)))
   (quoth--data
    (lambda (asked)
+     (when (equal (gethash "kind" asked) "approval")
+       (user-error "Request %s is no question: approve it with a, or deny it with d" id))
      (quoth-pending-show
       id (lambda ()
            (let ((choices (gethash "choices" asked)))

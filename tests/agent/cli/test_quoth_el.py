@@ -50,6 +50,8 @@ if EMACS:
           (tell (count-lines (point-min) (point-max)))
           (goto-char (point-min))
           (search-forward "a.txt")
+          (call-interactively #'quoth-pending-answer) (settle)
+          (unless (string-suffix-p "deny it with d" said-last) (tell said-last))
           (call-interactively #'quoth-pending-approve) (settle)
           (with-current-buffer "*quoth request*" (tell major-mode) (tell (buffer-string))
             (font-lock-ensure)
