@@ -40,8 +40,8 @@ async def ask_intent(run: Run, calls: Sequence[Call]) -> None:
     words of the person. If the run was shown foreign texts before, ask before its first call that does more
     than read. A resumed run has its recorded answer."""
     key = f"{run.session}/{run.name}/{run.state.step}.intent"
-    if (past := run.past.intents.get(key)) is not None:
-        usage = Usage(**past.data.get("usage", {}))
+    if past := run.past.intents.get(key):
+        usage = Usage(**past.pop(0).data.get("usage", {}))
         run.spend(usage)
         run.purse.recall(run.backend.name, usage, {}, live=run.log.live)
         return

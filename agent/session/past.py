@@ -111,7 +111,7 @@ class Past:
     spent: dict[str, Event] = field(default_factory=dict)
     memory: dict[int, Event] = field(default_factory=dict)  # its messages, by turn
     tools: dict[int, Event] = field(default_factory=dict)  # messages about changed tools, by turn
-    intents: dict[str, Event] = field(default_factory=dict)  # answers about needed tools, by key
+    intents: dict[str, list[Event]] = field(default_factory=dict)  # answers about needed tools, by key
     sent: list[SentMessage] = field(default_factory=list)
     told: set[str] = field(default_factory=set)  # the keys of calls with a sent follow-up
     end: Event | None = None
@@ -146,7 +146,7 @@ class Past:
                 case "tools":
                     past.tools[event.data["step"]] = event
                 case "intent":
-                    past.intents[event.key] = event
+                    past.intents.setdefault(event.key, []).append(event)
                 case "sent" if event.data.get("follow-up"):
                     past.told.add(event.key)
                 case "sent":

@@ -275,11 +275,14 @@ def test_rules_ask_for_it(office: Office) -> None:
     assert "the task needs no room" in reply.calls[-1].result.message
 
 
-def test_a_resumed_run_is_not_asked_again_and_counts_what_it_has_paid(office: Office) -> None:
+@pytest.mark.parametrize("replies", [(READ, BOOK), (f"{READ}\n{BOOK}",)])
+def test_a_resumed_run_is_not_asked_again_and_counts_what_it_has_paid(
+    office: Office, replies: tuple[str, ...]
+) -> None:
     office.intents = ["send"]
 
     async def work() -> tuple[Reply, list[Any]]:
-        async with office.agent(READ, BOOK, consent=None) as agent:
+        async with office.agent(*replies, consent=None) as agent:
             first = await agent.run("Answer the mail.")
             (request,) = agent.broker.requests()
         async with office.agent("Booked.", consent=None) as agent:
@@ -287,13 +290,13 @@ def test_a_resumed_run_is_not_asked_again_and_counts_what_it_has_paid(office: Of
             return first, await agent.resume()
 
     first, (again,) = asyncio.run(work())
-    assert first.spent["tokens"] == 305 + 2 * 11
-    assert again.spent["tokens"] == 305 + 3 * 11
+    assert first.spent["tokens"] == 305 + len(replies) * 11
+    assert again.spent["tokens"] == 305 + (len(replies) + 1) * 11
     assert first.status == "pending"
     assert again.ok
     assert office.did == ["book"]
     assert len(office.prompts) == 1
-    assert again.usage.tokens == 305 + 3 * 11
+    assert again.usage.tokens == again.spent["tokens"]
 
 
 @pytest.mark.parametrize(
