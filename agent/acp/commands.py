@@ -22,7 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "policy": ("Show the rules, or how they judge a call.", "(form)"),
     "pending": ("Show what waits for your decision in this session.", ""),
     "model": ("Show the model of this session, or continue with another one.", "SPEC"),
-    "resume": ("Continue a turn that was broken off or waits.", ""),
+    "resume": ("Continue a turn that was broken off, or be asked again about a call that waits.", ""),
     "undo": ("Take back the latest changes of files in this session.", ""),
 }
 

@@ -244,7 +244,7 @@ class AcpServer:
             if command := command_in(text):
                 name, rest = with_attached(*command, prompt)
                 said = await talk.until_cancelled(run_command(agent, name, rest), turn)
-                if said is not None:
+                if said:
                     talk.show(update_agent_message_text(f"{said}\n"))
                 talk.end_turn()
                 await talk.shown()
@@ -255,7 +255,7 @@ class AcpServer:
             talk.show_title(text)
             reply = await agent.follow(text or "Look at the attachments.", files=files)
         if reply.status == "pending":
-            talk.show(update_agent_message_text(f"{reply.said}\n"))
+            talk.show(update_agent_message_text(f"{reply.said}\nTo be asked again: /resume\n"))
         talk.end_turn()
         await talk.shown()
         if reply.reason == "failed":
@@ -297,7 +297,8 @@ class AcpServer:
         try:
             await agent.models.open()
         except UsageError as error:
-            raise _refusal(f"{error} Or: {LOGIN}", AUTH_REQUIRED) from None
+            said = str(error) if "quoth models login" in str(error) else f"{error} Or: {LOGIN}"
+            raise _refusal(said, AUTH_REQUIRED) from None
 
     async def _opened(self, cwd: str, session: str | None, servers: list[Any] | None) -> AcpSession:
         folder = _folder(cwd)

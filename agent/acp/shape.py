@@ -106,6 +106,7 @@ class Updates:
     def __init__(self, table: ToolTable, root: str, changes: Callable[[str], Iterable[Change]]) -> None:
         self.table, self._root, self._changes = table, root, changes
         self._steps: dict[str, tuple[str, PlanEntryStatus]] = {}
+        self._open: dict[str, list[str]] = {}  # by key, the ids under which a call waits for a person
 
     def of(self, event: AgentEvent) -> Iterator[Any]:
         data = event.data
@@ -119,9 +120,13 @@ class Updates:
             case "result":
                 result = data.told
                 text = show_value(result.value) if result.ok else result.message
-                changing = result.ok and result.side_effects
-                diffs = self._diffs(data.key or event.call, data.form) if changing else ()
+                changing, key = result.ok and result.side_effects, data.key or event.call
+                diffs = self._diffs(key, data.form) if changing else ()
                 yield result_update(event.call, result.status, text, diffs)
+                if result.status == "pending":
+                    self._open.setdefault(key, []).append(event.call)
+                else:  # the call waited before, under another id
+                    yield from (result_update(id, result.status, text) for id in self._open.pop(key, ()))
             case "note" | "message":
                 yield update_agent_message_text(f"{data}\n\n")
             case "flight":
@@ -182,6 +187,8 @@ class Updates:
                     yield call_update(called[event.key], read_form(said["form"]), self.table, self._root)
                 case "receipt" if event.key in called:
                     yield result_update(called[event.key], event.status, result_text(event))
+                    if event.status == "pending":
+                        self._open.setdefault(event.key, []).append(called[event.key])
 
 
 def taken(blocks: Sequence[Any]) -> tuple[str, list[tuple[str, bytes]]]:

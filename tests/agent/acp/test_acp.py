@@ -238,7 +238,24 @@ async def test_a_client_that_cancels_its_question_gets_the_request_as_last_words
         reply = await client.say(await new(client, shop), "Write it.")
     (request,) = pending(shop)
     assert reply.stop_reason == "end_turn"
-    assert f"(request {request['id']})" in client.words()
+    assert f"(request {request['id']}).\nTo be asked again: /resume\n" in client.words()
+
+
+async def test_a_call_that_waited_ends_under_each_of_its_ids(shop: Path) -> None:
+    async with editor(shop, *scripted(shop), client=Editor(None, None)) as client:
+        session = await new(client, shop)
+        await client.say(session, "Write it.")
+        await client.say(session, "/resume")
+        assert client.calls() == [(WRITE, "pending")] * 2
+    async with editor(shop, *scripted(shop), client=Editor("once")) as client:
+        await client.agent.load_session(cwd=str(shop), session_id=session)
+        async with asyncio.timeout(60):
+            while {state for _, state in client.calls()} != {"completed"}:
+                await asyncio.sleep(0.05)
+        words = client.words()
+        await client.say(session, "/pending")
+    assert client.words() == f"{words}No requests are waiting.\n"
+    assert words.endswith("It is written.\n\n")
 
 
 async def test_whether_a_call_began_before_is_answered_by_yes_or_no_alone() -> None:
