@@ -332,6 +332,7 @@ def trust(options: ServerOptions) -> int:
 def _told_trusted(options: Options, pins: ServerPins, sentence: str, changed: dict[str, ToolChange]) -> int:
     if options.json:
         said = {"status": "trusted", "server": pins.server, "digest": pins.digest}
+        said |= {"instructions": pins.instructions} if pins.instructions else {}
         tools = {"tools": _tools_json(pins, options)}
         print_json({**said, **tools, "changes": [_change_json(one) for one in changed.values()]})
     else:

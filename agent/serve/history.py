@@ -32,12 +32,19 @@ class KnownTalk(NamedTuple):
         return self.state == ENDED
 
 
-def digest_of(model: str, messages: Iterable[TalkMessage]) -> str:
-    """The digest of a conversation with a model."""
+def digests_of(model: str, messages: Iterable[TalkMessage]) -> list[str]:
+    """The digests of a conversation with a model after each of its messages, and before the first."""
     found = hashlib.sha256(f"{model}\0".encode())
+    digests = [found.hexdigest()]
     for one in messages:
         found.update(f"{one.role}\0{one.matched}\0".encode())
-    return found.hexdigest()
+        digests.append(found.hexdigest())
+    return digests
+
+
+def digest_of(model: str, messages: Iterable[TalkMessage]) -> str:
+    """The digest of a conversation with a model."""
+    return digests_of(model, messages)[-1]
 
 
 class TalkIndex:

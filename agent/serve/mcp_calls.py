@@ -111,7 +111,8 @@ class ClientCalls:
         if client not in self._open:
             found = _unfinished(agent).items()
             self._open[client] = {form: key for form, key in found if key not in self._running}
-        identity, unfinished = _identity(agent, form), self._open[client]
+        unfinished = self._open[client]
+        identity = _identity(agent, form) if unfinished else ""
         key = state.get("key") or unfinished.get(identity) or f"{agent.session}/{secrets.token_hex(5)}"
         if unfinished.get(identity) == key:  # the same call made meanwhile is another one
             del unfinished[identity]
@@ -124,7 +125,8 @@ class ClientCalls:
         finally:
             self._running.discard(key)
         if not isinstance(result, ToolResult) or result.status == "pending":
-            self._open.get(client, {})[identity] = key  # where there is none, it is read from the record
+            # Where there is none, it is read from the record.
+            self._open.get(client, {})[identity or _identity(agent, form)] = key
         return result
 
     def _answer(

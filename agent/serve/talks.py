@@ -26,7 +26,7 @@ from quoth.agent.run.options import with_longest
 from quoth.agent.run.runs import Runs
 from quoth.agent.run.spec import OutputType
 from quoth.agent.serve.client_tools import PREFIX, ClientCall, client_call, is_for
-from quoth.agent.serve.history import BEGUN, ENDED, STOPPED, KnownTalk, TalkIndex, digest_of
+from quoth.agent.serve.history import BEGUN, ENDED, STOPPED, KnownTalk, TalkIndex, digest_of, digests_of
 from quoth.agent.serve.keys import AccessKey
 from quoth.agent.serve.openai_shape import ChatRequest, TalkMessage, TurnEnd
 from quoth.agent.session.index import fork_session, new_session, session_of
@@ -58,6 +58,15 @@ class Piece(NamedTuple):
 
     text: str
     thought: bool = False
+
+
+class FoundTalks(NamedTuple):
+    """What the index knows of a request: the conversation before its last message, the same with that
+    message, and the conversation before an answer that it ends with."""
+
+    known: KnownTalk | None
+    again: KnownTalk | None
+    broken: KnownTalk | None
 
 
 class TurnInProgress:
@@ -204,10 +213,9 @@ class Talks:
             await asyncio.wait(stopping, timeout=STOP_SECONDS)
         agent = self.agent(key, request.model)
         history = TalkIndex(lambda: agent.store)
-        before = digest_of(request.model, request.history)
-        asked = digest_of(request.model, request.talk)
-        results = _results_of(agent, key, request)
-        known = history.find(key.name, before) if request.history else None
+        digests, size = digests_of(request.model, request.talk), len(request.history)
+        asked, results = digests[-1], _results_of(agent, key, request)
+        known = history.find(key.name, digests[size]) if size else None
         if request.previous:
             known = history.find(key.name, _digest_after(request.model, request.previous))
             if known is None:
@@ -222,9 +230,14 @@ class Talks:
             work = self._deciding(key, agent, session, waits, request)
             turn = TurnInProgress(session or new_session())
         else:
-            again = history.find(key.name, asked)
-            session, name, data = self._place(agent, history, key, request, known, again, own)
-            was_killed = not name and _was_killed(history, key, request, session)
+            broken = None  # the answer of which the client sends a part
+            if size and request.history[-1].role == "assistant":
+                broken = history.find(key.name, digests[size - 1])
+            found = FoundTalks(known, history.find(key.name, asked), broken)
+            session, name, data = self._place(agent, key, request, found, own)
+            was_killed = (
+                not name and broken is not None and (broken.session, broken.state) == (session, BEGUN)
+            )
             session, name = session or new_session(), name or f"{asked[:16]}-{secrets.token_hex(4)}"
             runs = self._runs(key, agent, session, request)
             output = None if request.schema is None else OutputType.known_by(request.schema)
@@ -276,15 +289,14 @@ class Talks:
     def _place(
         self,
         agent: AsyncAgent,
-        history: TalkIndex,
         key: AccessKey,
         request: ChatRequest,
-        known: KnownTalk | None,
-        again: KnownTalk | None,
+        found: FoundTalks,
         own: str,
     ) -> tuple[str, str, str]:
         """The session of a message, empty for a new one; the name of its turn, if it is resumed; and the
         conversation before it as data, if no session has it."""
+        known, again, broken = found
         if again is not None and not again.ended and again.session not in self._turns:
             runs = self._open.get(again.session) or self._runs(key, agent, again.session, request)
             if (name := _unfinished(runs)) and (not own or own == again.session):
@@ -293,9 +305,8 @@ class Talks:
             return own, "", ""
         if not request.previous and not any(one.role == "assistant" for one in request.history):
             return "", "", _as_data(request.history)
-        if known is None and request.history[-1].role == "assistant":  # a part of an answer that was stopped
-            before = history.find(key.name, digest_of(request.model, request.history[:-1]))
-            known = before._replace(latest=True) if before is not None and not before.ended else None
+        if known is None and broken is not None and not broken.ended:
+            known = broken._replace(latest=True)
         if known is None:
             return "", "", _as_data(request.history)
         more = _as_data(request.history[1:]) if request.previous else ""
@@ -524,14 +535,6 @@ async def _drive(
                 turn.hear(event)
     finally:
         turn.record = record
-
-
-def _was_killed(history: TalkIndex, key: AccessKey, request: ChatRequest, session: str) -> bool:
-    """Whether the server ended during the answer of which the client now sends a part."""
-    if not request.history or request.history[-1].role != "assistant":
-        return False
-    before = history.find(key.name, digest_of(request.model, request.history[:-1]))
-    return before is not None and before.state == BEGUN and before.session == session
 
 
 async def _finish_broken(turn: TurnInProgress, runs: Runs) -> None:
