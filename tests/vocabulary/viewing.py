@@ -114,9 +114,12 @@ class Viewed:
 
     @cached_property
     def app(self) -> RequestGate:
+        return build_app([view_part(self.door, self.desk, PLACES, lambda: self.stopping)], self.door.keys)
+
+    @cached_property
+    def desk(self) -> WorkspaceDesk:
         words = ["serve", "--workspace", str(self.folder)]
-        desk = WorkspaceDesk(parsed(parser(words), words)[1])
-        return build_app([view_part(self.door, desk, PLACES, lambda: self.stopping)], self.door.keys)
+        return WorkspaceDesk(parsed(parser(words), words)[1])
 
     def outside(self, **headers: str) -> Browser:
         """A browser that is not let in."""

@@ -438,6 +438,12 @@ class Store:
             raise StoreError(f"The store {self.path} could not be used", why) from None
 
     @property
+    def mark(self) -> str:
+        """A text that is another one after each commit of this connection or any other."""
+        ((others,),) = self.execute("PRAGMA data_version")
+        return f"{others} {self._db.total_changes()}"
+
+    @property
     def read_only(self) -> bool:
         """Whether the store was opened read-only."""
         return bool(self._looking)

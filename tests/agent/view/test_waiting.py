@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 import pytest
@@ -11,9 +12,10 @@ from words import agent, files
 from quoth import Agent
 from quoth.agent.cli import desk
 from quoth.agent.cli.options import Options
-from quoth.tools.consent.requests import Request
+from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import store_path
 
 WRITE = '(write-file :path "a.txt" :content "one\\nzwei\\n")'
 ONCE, SCOPE, DENY, ANSWER = "Approve once", "Approve this scope", "Deny", "Answer"
@@ -55,6 +57,23 @@ def test_what_waits_is_shown_with_all_that_a_decision_needs(view: Viewed, ann: A
         assert part in page.replace("&quot;", '"')
     assert '<span class="minus">- two</span><span class="plus">+ zwei</span>' in page
     assert browser.get(f"/view/request/{request.id}").headers["cache-control"] == "no-store"
+
+
+def test_each_record_makes_a_page_be_fetched_again(view: Viewed, ann: Agent) -> None:
+    def version() -> str:
+        for end in ("", "-wal"):
+            os.utime(f"{store_path(view.folder)}{end}", (1, 1))
+        return view.desk.version()
+
+    request = asked(ann)
+    ann._agent.store.execute("PRAGMA wal_checkpoint(RESTART)")
+    seen = [version()]
+    ann.call('(echo :text "x")')
+    seen.append(version())
+    view.desk.decide(request, Decision("once", by="me"), None)
+    seen.append(version())
+    assert len({*seen}) == 3
+    assert version() == seen[-1]
 
 
 def test_a_page_that_is_fetched_again_loads_no_tools_and_a_decision_does(
