@@ -211,14 +211,15 @@ class _Flight:
 
     async def _steps(self) -> None:
         """Run the parts that are ready or become ready, until none is left."""
-        most = TOGETHER if self.wanted.parallel else 1
+        most = TOGETHER if self.wanted.parallel or any(part.apart for part in self.plan.parts) else 1
         running: dict[asyncio.Task[None], Part] = {}
         tried: set[str] = set()  # parts that wait or were interrupted in this flight are not begun twice
         try:
             while True:
                 self._skip()
                 ready = (part for part in self._ready() if part.id not in tried)
-                for part in islice(ready, most - len(running)):
+                joining = (part for part in ready if self._may_join(part, running.values()))
+                for part in islice(joining, most - len(running)):
                     tried.add(part.id)
                     running[asyncio.ensure_future(self._part(part))] = part
                 if not running:
@@ -233,6 +234,10 @@ class _Flight:
             for task in running:
                 task.cancel()
             await asyncio.gather(*running, return_exceptions=True)
+
+    def _may_join(self, part: Part, running: Iterable[Part]) -> bool:
+        """Whether a part may run beside the running ones."""
+        return self.wanted.parallel or all(one.apart and part.apart for one in running)
 
     def _ready(self) -> Iterator[Part]:
         """Yield the groups with an expectation that can begin, then the steps that can begin."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from quoth.agent.flight.plan_file import FlightLog, StepStatus
-from quoth.agent.plan.model import Form, Part, Plan
+from quoth.agent.plan.model import ANSWER, Form, Part, Plan
 from quoth.agent.session.past import Past
 from quoth.agent.terminal.forms import shortened, show_value
 from quoth.tools.history.event import Event
@@ -67,7 +67,8 @@ def results_of(step: Part, made: StepAttempt) -> dict[int | None, str | None]:
         if not form.silent:
             key = _key(step, form)
             well = made.receipt(key) is not None
-            shown[form.block] = shortened(show_value(made.value(key)), FILE_CHARS) if well else None
+            place = None if form.block == ANSWER else form.block
+            shown[place] = shortened(show_value(made.value(key)), FILE_CHARS) if well else None
     return shown | ({None: made.said} if step.objective else {})
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from quoth.agent.plan.model import (
     BUDGETS,
     INHERITED,
+    LOOP,
     MAX_RETRY,
     ON_FAIL,
     OWN,
@@ -92,7 +93,7 @@ class _Maker:
             self.open.append((section.level, skipped or section.skipped, None, handed, section.entry))
             return
         settings = self._known(section.settings, handed)
-        part = self._part(section, settings, parent, phase)
+        part = self._part(section, settings, parent, phase, beside="PARALLEL" in handed)
         self.parts.append(part)
         if parent is not None:
             parent.inside.append(part)
@@ -150,15 +151,26 @@ class _Maker:
         return bool(close)
 
     def _part(
-        self, section: PlanSection, settings: dict[str, Setting], parent: Part | None, phase: str
+        self,
+        section: PlanSection,
+        settings: dict[str, Setting],
+        parent: Part | None,
+        phase: str,
+        *,
+        beside: bool,
     ) -> Part:
+        """The part of a headline. With ``beside`` it is below one with PARALLEL, and waits for no other part
+        there unless it has forms."""
         if not phase and parent is None:
             self._near_phase(section)
         if not section.todo and (message := meant_word(section.title, late=_is_late(section))):
             self.fault(section.title_place or section.place, message)
         elif section.todo and section.todo not in TODO_WORDS:
             self.fault(section.place, no_word(section.todo))
-        after = settings.get("AFTER")
+        after, tools = settings.get("AFTER"), self._names(settings.get("TOOLS"))
+        apart = self._switch("PARALLEL", settings.get("PARALLEL"))
+        agents = apart and bool(section.prose) and not any(form.runs for form in section.forms)
+        waits = () if beside and apart and not section.forms else None
         return Part(
             id=self._id(section, settings),
             title=section.title,
@@ -167,14 +179,14 @@ class _Maker:
             todo=section.todo,
             prose=section.prose,
             forms=tuple(section.forms),
-            tools=self._names(settings.get("TOOLS")),
+            tools=(*tools, LOOP) if tools is not None and agents else tools,
             model=_text(settings.get("MODEL")),
             budget=self._budget(settings.get("BUDGET")),
             expect=_text(settings.get("EXPECT")),
-            after=None if after is None else self._names(after) or (),
+            after=waits if after is None else self._names(after) or (),
             retry=self._retry(settings.get("RETRY")),
             on_fail=self._on_fail(settings.get("ON-FAIL")),
-            may_fail=self._may_fail(settings.get("MAY-FAIL")),
+            may_fail=self._switch("MAY-FAIL", settings.get("MAY-FAIL")),
             parent=parent,
             is_phase=bool(phase),
             settings=settings,
@@ -248,9 +260,9 @@ class _Maker:
             return "stop"
         return setting.value
 
-    def _may_fail(self, setting: Setting | None) -> bool:
+    def _switch(self, name: str, setting: Setting | None) -> bool:
         if setting is not None and setting.value != "t":
-            what = f"MAY-FAIL must be t, or nil to remove it; it cannot be {setting.value or 'empty'}."
+            what = f"{name} must be t, or nil to remove it; it cannot be {setting.value or 'empty'}."
             self.fault(setting.place, what)
         return setting is not None
 

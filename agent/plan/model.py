@@ -23,7 +23,7 @@ TODO_WORDS = ("PLAN", "APPROVED", "RUNNING", "WAITING", "DONE", "FAILED", "DENIE
 TODO_LINE = "PLAN APPROVED RUNNING WAITING | DONE FAILED DENIED SKIPPED"
 PHASES = ("Demand", "Blueprint", "Build", "Tester")
 LANGUAGES = ("hy", "quoth", "lisp")
-INHERITED = ("TOOLS", "MODEL", "BUDGET", "RETRY", "ON-FAIL", "MAY-FAIL")
+INHERITED = ("TOOLS", "MODEL", "BUDGET", "RETRY", "ON-FAIL", "MAY-FAIL", "PARALLEL")
 OWN = ("EXPECT", "AFTER", "ID", "CUSTOM_ID")
 BUDGETS = ("steps", "tokens", "cost", "seconds")
 ON_FAIL = ("stop", "skip", "continue")
@@ -35,6 +35,8 @@ ORGS = frozenset(
     """.split()  # noqa: SIM905
 )
 MAX_RETRY = 10
+LOOP = "cognitive-loop"
+ANSWER = -1  # the index of a form whose result is written as a model's answer
 RESULT = "result"  # the name of a step's result in its expectation
 _PHASE = re.compile(rf"(?:Phase\s+\w+\s*:\s*)?({'|'.join(PHASES)})\s*(?::|\(|$)", re.IGNORECASE)
 
@@ -199,10 +201,21 @@ class Part:
         """The task for a model; empty if the step has forms to run, or only an expectation."""
         return self.prose if self.is_step and not self.running else ""
 
+    @property
+    def apart(self) -> bool:
+        """Whether its objective is the task of a sub-agent in a git worktree, beside others."""
+        return "PARALLEL" in self.settings
+
     @cached_property
     def running(self) -> tuple[Form, ...]:
         """The forms that run. Results are recorded by index in this tuple."""
-        return tuple(form for form in self.forms if form.runs)
+        forms = tuple(form for form in self.forms if form.runs)
+        if forms or not (self.apart and self.prose and self.is_step):
+            return forms
+        tools = [name for name in self.tools or () if name != LOOP]
+        chosen = "" if self.tools is None else f" :tools {print_value(tools)}"
+        text = f"({LOOP} :task {print_value(self.prose)} :worktree True{chosen})"
+        return (Form(text, self.place, ((self.place.line - 1, 0),), block=ANSWER),)
 
     @property
     def gives_result(self) -> bool:

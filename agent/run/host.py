@@ -476,7 +476,7 @@ def _sessions_of(work: Stoppable) -> Iterator[str]:
     """The sessions of a run or flight and of its sub-agents, which may have their own."""
     yield work.session
     state = getattr(work, "state", None)
-    for child in getattr(state, "children", ()):
+    for child in (*getattr(work, "runs", ()), *getattr(state, "children", ())):
         yield from _sessions_of(child)
 
 

@@ -55,6 +55,49 @@ def test_a_call_that_waits_in_a_worktree_goes_on_there(place: Place) -> None:
         assert Worktrees(place.shop).known(name).ahead == 1
 
 
+PLAN = """* Build
+:PROPERTIES:
+:PARALLEL: t
+:END:
+** PLAN first
+Do task-0 now.
+** PLAN second
+:PROPERTIES:
+:TOOLS: write-file
+:END:
+Do task-1 now.
+** PLAN last
+:PROPERTIES:
+:AFTER: first second
+:PARALLEL: nil
+:END:
+#+begin_src hy
+(list-files)
+#+end_src
+"""
+
+
+async def test_the_agents_below_a_parallel_headline_work_at_once(place: Place) -> None:
+    plan = place.shop / "plan.org"
+    plan.write_text(PLAN)
+    met = asyncio.Barrier(2)
+
+    async def reply(messages: Messages) -> str:
+        said = str(messages.since(0))
+        task = next(word for word in said.split() if word.startswith("task-"))[:6]
+        if "Created task" not in said:
+            await asyncio.wait_for(met.wait(), 30)  # neither ends before the other has begun
+        return "Done." if "Created task" in said else f'(write-file :path "{task}.txt" :content "x")'
+
+    async with async_agent(place.shop, *[reply] * 4, consent="yes") as made:
+        report = await made.fly(plan)
+        trees = Worktrees(place.shop)
+        assert report.status == "done", report
+        assert [trees.known(name).ahead for name in trees.names()] == [1, 1]
+        assert not (place.shop / "task-0.txt").exists()
+        assert plan.read_text().count("(merge-worktree :name") == 2
+
+
 async def test_several_work_at_once_and_conflicts_are_told(place: Place) -> None:
     def reply(messages: Messages) -> str:
         task = next(word for word in str(messages.since(0)).split() if word.startswith("task-"))[:6]
