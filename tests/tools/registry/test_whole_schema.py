@@ -314,7 +314,8 @@ HOSTILE: dict[str, tuple[dict[str, Any], Any, str]] = {
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
-def test_a_hostile_schema_is_answered_with_a_sentence(kind: str) -> None:
+def test_a_hostile_schema_is_answered_with_a_sentence(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quoth.tools.registry.json_type.MATCH_SECONDS", 0.05)
     schema, value, why = HOSTILE[kind]
     tool = tool_of(schema)
     core_of(tool.schema)
