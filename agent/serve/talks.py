@@ -15,6 +15,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from quoth.agent.client import AsyncAgent
@@ -33,6 +34,7 @@ from quoth.agent.session.index import fork_session, new_session, session_of
 from quoth.agent.terminal.output import complain
 from quoth.agent.terminal.question import CHANGED
 from quoth.agent.terminal.requests import decide, how_the_owner_decides, pending_text
+from quoth.tools.call.redaction import map_texts
 from quoth.tools.consent.decisions import ChangeDiffersError
 from quoth.tools.consent.requests import Decision, Request
 from quoth.tools.errors import BusyError, QuothError, UsageError
@@ -268,10 +270,11 @@ class Talks:
         return turn
 
     def keep(self, key: AccessKey, model: str, session: str, response: Mapping[str, Any]) -> None:
-        """Keep a response, to be read again, if the store can."""
+        """Keep a response without secrets, to be read again, if the store can."""
         agent = self.agent(key, model)
+        bare = map_texts(response, partial(agent.transcript.hidden, session))
         with contextlib.suppress(QuothError):
-            TalkIndex(lambda: agent.store).keep(key.name, session, response["id"], json.dumps(response))
+            TalkIndex(lambda: agent.store).keep(key.name, session, response["id"], json.dumps(bare))
 
     def kept(self, key: AccessKey, models: Sequence[str], id: str, *, forget: bool = False) -> str:
         """A response of this key with one of the models, as JSON. Raises UnknownResponseError."""

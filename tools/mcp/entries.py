@@ -162,7 +162,7 @@ class Entries:
         return notes
 
     def _tool(self, pin: ToolPin) -> CognitiveTool:
-        server = self._server
+        server, hides = self._server, "writeOnly" in pin.text or "password" in pin.text
 
         async def body(arguments: dict[str, Any], call: Call, ctx: ToolContext) -> Any:
             async def send(one: Connection, start: int, state: State, answers: Answers) -> Any:
@@ -173,7 +173,7 @@ class Entries:
 
             relay = RELAY.get()
             answer = await server.call(pin.name, pin.digest, send, call, ctx)
-            relayed(answer, call, ctx)
+            relayed(answer, call, ctx, secret=hides)
             return results.value_of(answer, ctx, self._name, declared=pin.declares)
 
         return self._entry(
@@ -183,7 +183,7 @@ class Entries:
             ServedTool(self._name, pin.name, pin.digest, pin.says),
             body,
             renewed=pin.renewed,
-            hides="writeOnly" in pin.text or "password" in pin.text,
+            hides=hides,
             output_schema=(lambda: pin.fields["outputSchema"]) if pin.declares else None,
             free_text=None if pin.declares else True,
         )

@@ -40,8 +40,9 @@ KEPT = '(more :id "{}") is the answer as the server gave it.'
 _KEPT = re.compile(re.escape(KEPT).replace(r"\{\}", "([a-z2-7]+)"))
 
 
-def relayed(answer: Any, call: Call, ctx: ToolContext) -> None:
-    """Keep a server's answer for the client of the call, if it has one, without what the server was given."""
+def relayed(answer: Any, call: Call, ctx: ToolContext, *, secret: bool = False) -> None:
+    """Keep a server's answer for the client of the call, if it has one, without what the server was given.
+    An answer to a call with ``secret`` arguments may repeat them, and is not stored."""
     relay = RELAY.get()
     if relay is None and call.route != "mcp":
         return
@@ -49,7 +50,7 @@ def relayed(answer: Any, call: Call, ctx: ToolContext) -> None:
     said = SENT.data(told)
     if relay is not None:
         relay.answer = answer if said == told else type(answer).model_validate(said)
-    if getattr(answer, "is_error", False) or not isinstance(ctx.pages, StorePages):
+    if secret or getattr(answer, "is_error", False) or not isinstance(ctx.pages, StorePages):
         return
     if id := ctx.pages.keep(json.dumps(said), synced=False):  # the receipt's write syncs it
         ctx.say(KEPT.format(id))

@@ -169,6 +169,9 @@ def test_a_response_is_read_again_and_forgotten(server: Served) -> None:
         server.openai("chat").responses.retrieve(first.id)
     with pytest.raises(openai.NotFoundError, match="not found"):
         server.openai("chat").responses.delete(first.id)
+    shown = ask(server, "the key is sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD")
+    assert "sk-abc" in shown.output_text
+    assert "sk-abc" not in at.retrieve(shown.id).output_text
     at.delete(first.id)
     for forgotten in (first.id, ask(server, "two", store=False).id, "resp_0", "%2e%2e"):
         with pytest.raises(openai.NotFoundError, match="not found"):
