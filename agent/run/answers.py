@@ -26,8 +26,10 @@ async def model_answer(runs: Runs, spec: str) -> str:
 
 
 def policy_answer(host: SessionHost, form: str, route: Route) -> str:
-    """How the rules judge a call of ``form``, or the rules. Raises UsageError."""
-    return explained(host, form, route) if form else rules_page(host.policy)
+    """How the rules judge a call of ``form``, or the rules with those of this session. Raises UsageError."""
+    if form:
+        return explained(host, form, route)
+    return rules_page(host.policy, host.broker.rules_of(host.session, host.user))
 
 
 def pending_answer(host: SessionHost, request: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quoth.neuro.reading.tag_lines import tag_line
@@ -46,9 +46,9 @@ def layer_contents(layer: Layer) -> str:
     return ", ".join([*told, *([layer.orders.careful_text] if layer.orders.careful else [])])
 
 
-def rules_page(policy: RulesPolicy) -> str:
-    """All rules that apply, each with its place."""
-    lines = []
+def rules_page(policy: RulesPolicy, session: Sequence[str] = ()) -> str:
+    """All rules that apply, each with its place; first those of the ``session``."""
+    lines = [*map(visible, session)]
     for layer in policy.layers:
         for rule in layer.orders.rules:
             passed = (

@@ -116,9 +116,16 @@ async def test_a_rule_that_denies_in_this_session_asks_no_more(shop: Path) -> No
     other = WRITE.replace("b.txt", "c.txt")
     again = WRITE.replace("two", "three")
     files(shop, {"r.txt": f"{WRITE}\n---\n{again}\n---\n{other}\n---\nDone.\n"})
-    async with editor(shop, *scripted(shop), client=Editor("never", "once")) as client:
-        await client.say(await new(client, shop), "Write it.")
+    async with editor(shop, *scripted(shop), client=Editor("never", "scope")) as client:
+        session = await new(client, shop)
+        await client.say(session, "Write it.")
+        await client.say(session, "/policy")
     assert [one.title for one in client.asked] == [WRITE, other]
+    rules = [line for line in client.words().splitlines() if "in this session, until" in line]
+    assert [rule.split(" :path ")[0] for rule in rules] == [
+        "(allow (write-file :content _",
+        "(deny (write-file :content _",
+    ]
     assert [state for _, state in client.calls()] == ["failed", "failed", "completed"]
     assert [path.name for path in shop.glob("[bc].txt")] == ["c.txt"]
 
