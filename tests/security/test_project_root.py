@@ -218,7 +218,7 @@ def test_a_project_that_cannot_be_searched_stops_the_command(user: Powerless) ->
     inner = os.open(user.workspace / "sub", os.O_RDONLY)
     try:
         with user.closed(user.workspace):
-            said = user.quoth("call", KEPT, "--yes", inside=f"../../../proc/self/fd/{inner}")
+            said = user.quoth("call", KEPT, "--yes", inside=f"../../../proc/{os.getpid()}/fd/{inner}")
     finally:
         os.close(inner)
     why = f"{user.workspace}/sub cannot be examined, so the workspace is not known: Permission denied."

@@ -85,10 +85,12 @@ class Forked:
         streams: list[int],
         bare: bool = False,
         leads: bool = True,
+        user: int = 0,
     ) -> None:
         self.returncode: int | None = None
         self.end, told = os.pipe()  # it is read when the process has ended
         asked = {"words": words, "cwd": str(cwd), "env": env, "terminal": leads and os.isatty(streams[0])}
+        asked["user"] = user
         text = json.dumps(asked).encode()
         with ONE:
             server = _server(bare)
@@ -175,9 +177,11 @@ def quoth(
     real: bool = False,
     bare: bool = False,
     together: bool = False,
+    user: int = 0,
 ) -> Said:
     """Run the command in ``cwd`` as a person would, without a terminal. A path is the file it reads. A
-    ``bare`` one has to import all of ours by itself. ``together`` has its stderr among its stdout."""
+    ``bare`` one has to import all of ours by itself. ``together`` has its stderr among its stdout. Root may
+    run it as another ``user``."""
     environment = {**os.environ, **(env or {})}
     with _typed(stdin) as typed, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         streams = typed, out, out if together else err
@@ -190,7 +194,8 @@ def quoth(
             )
             code = started.wait(seconds)
         else:
-            code = Forked([*words], cwd, environment, [file.fileno() for file in streams], bare).wait(seconds)
+            numbers = [file.fileno() for file in streams]
+            code = Forked([*words], cwd, environment, numbers, bare, user=user).wait(seconds)
         return Said(code, _text(out), _text(err))
 
 

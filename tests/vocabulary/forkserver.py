@@ -90,7 +90,13 @@ def reap(ends: dict[int, int]) -> None:
 
 
 def become(
-    streams: list[int], strange: list[int], words: list[str], cwd: str, env: dict[str, str], terminal: bool
+    streams: list[int],
+    strange: list[int],
+    words: list[str],
+    cwd: str,
+    env: dict[str, str],
+    terminal: bool,
+    user: int = 0,
 ) -> None:
     """Run the command in this process, and end it."""
     for number in strange:
@@ -106,6 +112,11 @@ def become(
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
     os.chdir(cwd)
+    if user:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+        ctypes.CDLL(None).prctl(4, 1, 0, 0, 0)  # PR_SET_DUMPABLE: its own places in /proc, as after an exec
     os.environ.clear()
     os.environ.update(env)
     script = words[0] if words and words[0].endswith(".py") else ""

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from commands import Said, command
+from commands import Said, quoth
 
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 
@@ -47,23 +47,15 @@ class Powerless:
 
     def quoth(self, *words: str, stdin: str = "", inside: str = "") -> Said:
         """Run the command in the workspace as this user, or in a folder inside of it."""
-        who: tuple[str, ...] = ()
+        user = 0
         if os.getuid() == 0:
-            who = NOBODY
+            user = 65534
             for path in (self.home, *self.home.rglob("*")):
-                owner = 0 if path in self.of_root else 65534
+                owner = 0 if path in self.of_root else user
                 os.chown(path, owner, owner, follow_symlinks=False)
         kept = {f"QUOTH_{name}": str(self.home / name.lower()) for name in ("STATE", "CONFIG", "CACHE")}
-        ended = subprocess.run(
-            [*who, *command(), *words],
-            cwd=self.workspace / inside,
-            env={**os.environ, **kept, "HOME": str(self.home)},
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        return Said(ended.returncode, ended.stdout, ended.stderr)
+        env = {**kept, "HOME": str(self.home)}
+        return quoth(*words, cwd=self.workspace / inside, env=env, stdin=stdin, user=user)
 
     @contextmanager
     def closed(self, folder: Path) -> Iterator[None]:
