@@ -165,7 +165,9 @@ async def _suite(
 
     def make(model: str, place: Path) -> SessionHost:
         scripted = model.startswith("scripted:")  # it begins again in each run; others are opened once
-        return _agent(options, model if scripted else hosts[model].models.backend(), place, remote)
+        host = _agent(options, model if scripted else hosts[model].models.backend(), place, remote)
+        host.parts = replace(host.parts, funds=first.parts.funds)  # the day of the user pays for it
+        return host
 
     def tell(row: CaseRow) -> None:
         last, place = row.attempts[-1], len(row.attempts)

@@ -55,8 +55,8 @@ UNKNOWN: tuple[Ended, ...] = ("unanswered", "budget")  # these runs prove nothin
 @dataclass(frozen=True)
 class CaseRun:
     """The end of one run of a case, and the reason unless it passed. ``asked``: a call would have asked a
-    person; ``unanswered``: the model gave no reply; ``budget``: that of all runs ended it. ``cost`` is in US
-    dollars, None if unknown; ``unrecorded`` are the calls that have no record."""
+    person; ``unanswered``: the model gave no reply; ``budget``: that of all runs or of the day was used up.
+    ``cost`` is in US dollars, None if unknown; ``unrecorded`` are the calls that have no record."""
 
     ended: Ended
     why: str = ""
@@ -204,7 +204,7 @@ class _RunningCase:
         self.answers = RecordedAnswers(host, case.record)
         if mode != "live":
             host.use_tools(table_of(mode, host.table, self.answers))
-        self.bounded = bool(bounds)
+        self.bounded = bool(bounds or host.parts.funds.daily.bounds(host.user))
         lower: dict[str, Any] = {}
         for name, most in bounds.items():
             own = getattr(host.limits, name)

@@ -281,6 +281,16 @@ def test_a_model_that_does_not_answer_proves_nothing(bench: Bench) -> None:
     assert "PASSED" not in bench.case.read_text()
 
 
+def test_runs_count_in_the_budget_of_the_day(bench: Bench) -> None:
+    bench.add("--expect", EXPECT)
+    files(bench.state, {"config/config.hy": '(budget :per "day" :requests 8)\n'})
+    words = ("test", "run", "--model", "scripted:talk.txt", "--policy", "rules.hy", "--times", "4")
+    env = {"QUOTH_STATE": str(bench.state), "QUOTH_CONFIG": str(bench.state / "config")}
+    said = quoth(*words, cwd=bench.folder, env=env)
+    assert "  2 of 2  " in said.out  # three requests each
+    assert "run 3 budget: " in said.out
+
+
 def test_ctrl_c_shows_what_is_known(bench: Bench) -> None:
     bench.add("--expect", EXPECT)
     words = ["test", "run", "--model", "scripted:talk.txt", "--policy", "rules.hy", "--times", "500"]

@@ -47,6 +47,7 @@ STARTS: dict[str, tuple[list[str], int, str]] = {
     "export": (["export", "s2"], 0, "(quoth-session "),
     "import": (["import", "none.hy"], 2, ""),
     "resume": (["resume", "s2", "And?"], 0, ""),
+    "test": (["test", "add", "s2", "--expect", '(in "more" result)'], 0, "say-hi.org"),
     "replay": (["replay", "s2"], 0, ""),
     "lift": (["lift", "s2"], 0, ""),
     "remind": (["remind"], 0, ""),
