@@ -41,7 +41,7 @@ from quoth.agent.terminal.output import (
 )
 from quoth.tools.errors import UsageError
 from quoth.tools.policy.project import below, find_project
-from quoth.tools.storage.paths import is_missing, real_path, store_path
+from quoth.tools.storage.paths import is_missing, real_path, store_path, worktrees_dir
 
 if TYPE_CHECKING:
     from quoth.agent.client import AsyncAgent
@@ -533,9 +533,12 @@ def text_of(argument: str) -> str:
 
 
 def tell_workspace(options: Options) -> None:
-    """Print the workspace if the current folder is below it; once, that a subfolder keeps its own sessions.
-    Raises UsageError where no workspace can be taken."""
+    """Print the workspace if the current folder is below it; merges that were broken off; and once, that a
+    subfolder keeps its own sessions. Raises UsageError where no workspace can be taken."""
     project = options.project
+    for note in worktrees_dir(real_path(project.root)).glob("*.merging"):
+        how = options.typed("worktrees", "merge", note.stem)
+        complain(f"A merge of the worktree {note.stem} was broken off. To finish or undo it: {how}")
     if place := below(project.root):
         root = real_path(project.root)
         complain(f"workspace {root} (you are in {place}/; paths in forms begin at {root})")

@@ -76,6 +76,11 @@ def test_a_yes_is_for_the_commit_that_was_shown(place: Place) -> None:
     assert quoth("approve", request["id"], cwd=shop).code == 0
     folder = worktrees_dir(shop) / "s1"
     (folder / "a.txt").write_text("something else\n")
+    head = place.sh("git rev-parse HEAD").strip()
+    note = folder.with_name("s1.merging")
+    note.write_text(json.dumps({"head": head, "new": head}))  # as if it was killed
+    assert "quoth worktrees merge s1" in quoth("sessions", cwd=shop).err
+    note.unlink()
     quoth("worktrees", "diff", "s1", cwd=shop)  # which commits it
     said = quoth("resume", request["session"], cwd=shop)
     assert said.code != 0

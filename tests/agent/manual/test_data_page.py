@@ -19,7 +19,7 @@ PLACES = [
     for row in re.findall(r"^\| (=~.*?) +\|", page("data"), re.MULTILINE)
     for place in re.findall(r"=(~/[^=]+)=", row)
 ]
-MADE_ELSEWHERE = {".cache/quoth/"}  # the processes of the tests share one
+MADE_ELSEWHERE = {".cache/quoth/", ".local/share/quoth/worktrees/"}  # the processes of the tests share one
 
 
 @pytest.fixture
