@@ -134,7 +134,7 @@ class WorkspaceDesk:
 
     def version(self) -> str:
         seen = []
-        # Two commits within a tick of the clock leave the same time, and a log that begins again the same size.
+        # Two commits within a tick of the clock leave the same times, and a log that begins again its size.
         with contextlib.suppress(QuothError):  # a store that cannot be read is looked at again
             seen += [store.mark] if (store := self.store()) is not None else []
         for name in (self._path, Path(f"{self._path}-wal")):

@@ -219,15 +219,13 @@ class Transcript:
         which = f"session = ? AND shown IS NOT NULL AND ({own} OR run LIKE ? || '/%')"
         values = (session, name, *(() if run else (name,)), name)
         with self._store().transaction() as execute:
-            secret = execute(
-                f"SELECT {COLUMNS} FROM {WITH_SECRETS} WHERE {which} AND kind = 'receipt' ORDER BY seq",  # noqa: S608
-                values,
-            )
+            secret = execute(f"SELECT {COLUMNS} FROM {WITH_SECRETS} WHERE {which} ORDER BY seq", values)  # noqa: S608
             for event in map(_event, secret):
-                self._forget_receipt(execute, session, event)
-            if execute(f"SELECT 1 FROM {WITH_SECRETS} WHERE {which} LIMIT 1", values):  # noqa: S608
+                if event.kind == "receipt":
+                    self._forget_receipt(execute, session, event)
+            if secret:
                 execute("DELETE FROM checkpoints WHERE session = ?", (session,))  # others may have them
-            execute(f"UPDATE {WITH_SECRETS} SET form = shown, shown = NULL WHERE {which}", values)  # noqa: S608
+                execute(f"UPDATE {WITH_SECRETS} SET form = shown, shown = NULL WHERE {which}", values)  # noqa: S608
             if run or asked:
                 self._forget_requests(execute, session)
             if run:
