@@ -39,6 +39,10 @@ ALLOW = "allow: and the reason if the person's words clearly ask for exactly thi
 SECONDS = 60.0
 REPLY_TOKENS, WORDS, VALUE, RULES = 200, 200, 500, 10
 BY_NAME: Final = {"it deletes": "deletes", "it pays": "pays"}
+GRAMMAR: Final = {  # for models that take one
+    allows: f'root ::= ({kinds}"deny" | "ask") ": " [^\\n]+\n'
+    for allows, kinds in ((True, '"allow" | '), (False, ""))
+}
 _ANSWER: Final = re.compile(r"\W*(allow|ask|deny)\b[\s:.,*–—-]*(.*)", re.IGNORECASE | re.DOTALL)
 
 
@@ -75,7 +79,9 @@ class ModelReviewer:
         prompt = "\n".join(self._shown(tool, call, reason))
         try:
             async with asyncio.timeout(SECONDS):
-                text = await model.complete(prompt, system=task, max_tokens=REPLY_TOKENS)
+                text = await model.complete(
+                    prompt, system=task, max_tokens=REPLY_TOKENS, grammar=GRAMMAR[allows]
+                )
         except TimeoutError:
             return ask(f"{name} did not answer within {SECONDS:g} s")
         except (ToolError, ModelError, UsageError) as error:
