@@ -256,7 +256,8 @@ def _files(name: str, folder: Path, roots: list[Path]) -> Iterator[Path]:
         for part in parts or [""]:
             root = root / part
             for file in (f"{root}{end}" for end in ("/__init__.py", "/__init__.hy", *SUFFIXES)):
-                if (path := Path(file)).is_file() and is_local(real := path.resolve()):
+                # A file may name hundreds of modules, each of which may be in a dozen of places.
+                if os.path.isfile(file) and is_local(real := Path(file).resolve()):  # noqa: PTH113
                     yield real
 
 
