@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from quoth.agent.evaluation.figures import Score
-from quoth.agent.plan.model import Form
+from quoth.agent.plan.model import ORGS, Form
 from quoth.agent.terminal.input import read_file
 from quoth.tools.errors import QuothError, UsageError, no_such
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
@@ -31,7 +31,7 @@ SECONDS = 300.0  # of one run of a case
 MESSAGES, EXPECT, BEFORE, AFTER, RECORD = "Messages", "Expect", "Files", "Files after", "Record"
 SECTIONS = (MESSAGES, EXPECT, BEFORE, AFTER, RECORD)
 BASELINE, PASSED, RECORDED = "Baseline ", "PASSED", "RECORDED"
-PROPERTIES = ("MODE", "SECONDS", "SESSION")
+PROPERTIES = {"MODE": "mode", "SECONDS": "seconds", "FROM": "session"}  # SESSION is a word of Org Babel
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def baseline_key(model: str, mode: str) -> str:
 def case_text(case: Case) -> str:
     """The case as an Org file, without baselines."""
     lines = [":PROPERTIES:", f":MODE: {case.mode}", f":SECONDS: {case.seconds:g}"]
-    lines += [f":SESSION: {case.session}", ":END:", f"#+TITLE: {case.name}", "", f"* {MESSAGES}"]
+    lines += [f":FROM: {case.session}", ":END:", f"#+TITLE: {case.name}", "", f"* {MESSAGES}"]
     for message in case.messages:
         lines += [*example(message), ""]
     lines += [f"* {EXPECT}", *(line for form in case.expect for line in _source(form.text))]
@@ -143,7 +143,9 @@ class _CaseReader:
             if name == "SECONDS" and not re.fullmatch(r"0*[1-9]\d{0,5}(\.\d+)?", value):
                 raise self.fault(one.row, f"SECONDS is a number from 1, not {value}.")
             if name in PROPERTIES:
-                said[name.lower()] = float(value) if name == "SECONDS" else value
+                said[PROPERTIES[name]] = float(value) if name == "SECONDS" else value
+            elif name not in {*ORGS, "ID"}:
+                raise self.fault(one.row, no_such("property", one.name, PROPERTIES, "The properties are"))
         return said
 
     def _blocks(self, section: str, name: str) -> Iterator[Element]:

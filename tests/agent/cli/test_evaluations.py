@@ -240,6 +240,8 @@ Hi.
 """
 FAULTS = [
     (("MODE: live", "MODE: lively"), "count.org:2:1: There is no mode lively. Did you mean live?"),
+    (("MODE: live", "MOD: dry"), "property MOD. Did you mean MODE?"),
+    (("MODE: live", "SECONDS: 0"), "count.org:2:1: SECONDS is a number from 1, not 0."),
     (("* Expect", "* Expects"), "There is no section Expects. Did you mean Expect?"),
     (("* Messages", "* COMMENT Messages"), 'no block below "* Messages".'),
     (("(= result", "(= reslt"), "count.org:10:4: "),
