@@ -2,6 +2,7 @@
 which tasks are done without a question, and which injected calls would run without one. Prints Org tables.
 
 python tests/bench/injections.py [tasks truths parrot attacks ways] [--suite NAME] [--policy FILE] [--show]
+    [--intent truths] [--review knowing] [--may-allow net writes]
 
 In an environment of its own: pip install quoth agentdojo==0.1.35. Everything goes through the whole loop: the
 task is what a person says, AgentDojo's own calls for it and for the injected goal are replies of a scripted
