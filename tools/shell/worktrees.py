@@ -18,7 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quoth.tools.errors import ToolError
-from quoth.tools.shell.own_git import Changed, OwnGit, Repository, content_of, is_missing_side, shown_change
+from quoth.tools.shell.own_git import (
+    SECONDS,
+    Changed,
+    OwnGit,
+    Repository,
+    content_of,
+    is_missing_side,
+    shown_change,
+)
 from quoth.tools.shell.plain_git import HALFWAY
 from quoth.tools.storage.atomic import replace_file
 from quoth.tools.storage.file_lock import hold
@@ -124,6 +132,7 @@ class Worktrees:
         the last commit on its branch, if it has one, otherwise with the project's current commit."""
         folder, branch = self._place(name), f"{PREFIX}{name}"
         with self._alone():
+            self._unlock_branch(name)
             head, tip, admin = self.repo.head(), self.tip(name), self._admin(folder)
             if tip and admin is not None and (admin / "index").exists() and folder.is_dir():
                 (folder / ".git").write_text(f"gitdir: {admin}\n")  # a program may have changed it
@@ -165,6 +174,10 @@ class Worktrees:
                 if place.exists():
                     raise ToolError(f"{place} cannot be removed.")
 
+    def _unlock_branch(self, name: str) -> None:
+        """Remove the lock of a branch of ours, which a killed git has left: only we change it, one by one."""
+        (self.repo.common / f"refs/heads/{PREFIX}{name}.lock").unlink(missing_ok=True)
+
     def _remove_branch(self, name: str, commit: str) -> None:
         with contextlib.suppress(ToolError):
             self.repo.real("update-ref", "-d", f"refs/heads/{PREFIX}{name}", commit)
@@ -174,6 +187,7 @@ class Worktrees:
         with self._alone():
             self._finish(name)
             self._clear(name)
+            self._unlock_branch(name)
             if tip := self.tip(name):
                 self.repo.real("update-ref", "-d", f"refs/heads/{PREFIX}{name}", tip)
 
@@ -187,6 +201,7 @@ class Worktrees:
         last commit on its branch."""
         folder = self._place(name)
         with self._alone():
+            self._unlock_branch(name)
             admin, tip = self._admin(folder), self.tip(name)
             if admin is None or not tip or not (admin / "index").exists() or not folder.is_dir():
                 return tip
@@ -365,6 +380,19 @@ class Worktrees:
         with self._alone():
             return self._finish(name)
 
+    def _unlock_head(self, since: float) -> None:
+        """Remove the locks of the current branch that a killed git has left since then. The lock of a living
+        git goes within LOCK_SECONDS."""
+        branch = self.repo.real("rev-parse", "--symbolic-full-name", "HEAD")
+        locks = [self.repo.git / "HEAD.lock", self.repo.common / f"{branch}.lock"]
+        deadline = time.monotonic() + LOCK_SECONDS
+        while (left := [lock for lock in locks if lock.exists()]) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for lock in left:
+            with contextlib.suppress(FileNotFoundError):
+                if 0 <= lock.stat().st_mtime - since < SECONDS:
+                    lock.unlink()
+
     def _finish(self, name: str) -> str:
         """Finish or roll back a merge that was broken off. Returns the new commit if it is finished."""
         note = self._note(name)
@@ -374,6 +402,7 @@ class Worktrees:
         head, new = str(said["head"]), str(said["new"])
         self._unlock(name)
         self._mine(name).unlink(missing_ok=True)
+        self._unlock_head(note.stat().st_mtime)
         now = self.repo.head()
         finished = now == new
         if now == head:

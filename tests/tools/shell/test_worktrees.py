@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -114,6 +116,23 @@ def test_a_merge_that_is_not_possible_changes_nothing(place: Place) -> None:
     merged(trees, "s3", three)
     assert place.sh("git status --short") == " M src/b.txt\n"
     assert place.sh("git log -1 --format=%P").split() == [one, three]
+
+
+def test_locks_that_a_killed_git_left_are_removed(place: Place) -> None:
+    trees = Worktrees(place.shop)
+    commit = changed(trees, "s1", a_txt="1\n")
+    for lock in ("HEAD.lock", "refs/heads/master.lock", "refs/heads/quoth/s1.lock"):
+        (place.shop / ".git" / lock).touch()
+    head = place.sh("git rev-parse HEAD").strip()
+    note = trees.folder / "s1.merging"
+    note.write_text(json.dumps({"head": head, "new": commit}))
+    os.utime(note, (time.time() - 5, time.time() - 5))
+    assert trees.finish("s1") == ""
+    changed(trees, "s1", a_txt="2\n")
+    assert list((place.shop / ".git").rglob("*.lock")) == []
+    (place.shop / ".git/HEAD.lock").touch()  # without a merge of ours it is another's
+    assert "HEAD.lock" in complaint(ToolError, lambda: merged(trees, "s1", trees.tip("s1")))
+    assert (place.shop / ".git/HEAD.lock").exists()
 
 
 def test_a_folder_without_commits_or_without_git_is_refused(
