@@ -51,6 +51,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "run.resume",
             "Continue a session: calls that waited, a run that was interrupted, or the conversation.",
         ),
+        "worktrees": ("worktrees.ACTIONS", "List, compare, merge and remove the worktrees of agents."),
         "models": (
             "models.models",
             "List the models you can use and what each lacks; test one; store API keys.",
@@ -92,7 +93,6 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "sessions": {
         "sessions": ("session.sessions", "List the sessions of this workspace, the latest last."),
-        "worktrees": ("worktrees.ACTIONS", "List, compare, merge and remove the worktrees of agents."),
         "log": ("session.log", "Show the events of a session, or one event: ID.N."),
         "diff": ("undo.diff", "Show the changes of a session in files."),
         "undo": ("undo.undo", "Take back the file changes of a session."),

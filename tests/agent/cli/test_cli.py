@@ -308,8 +308,8 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["runn"], f"{THERE_IS_NO_COMMAND} runn. Did you mean run?"),
     (
         ["xyz"],
-        "There is no command xyz. The commands are run, chat, fly, acp, resume, models, call, eval, read, "
-        "tools, belt, mcp, policy, trust, guard, audit, pending, approve, deny, answer, sessions, log, diff, "
+        "There is no command xyz. The commands are run, chat, fly, acp, resume, worktrees, models, test, call, "
+        "eval, read, tools, belt, mcp, policy, trust, guard, audit, pending, approve, deny, answer, sessions, log, diff, "
         "undo, stats, gc, rm, replay, lift, fork, export, import, memory, knowledge, remind, worker, "
         "catalog, serve, view, help, doctor, new, completion.",
     ),

@@ -72,7 +72,7 @@ def test_each_option_says_what_it_does_in_plain_words() -> None:
 
 # Examples that need another machine, a provider, an editor or a person who ends them.
 ELSEWHERE = re.compile(
-    r"^quoth (catalog|worker|acp|serve|view|chat$|trust ~|models --check|models login)|ollama|--gateway"
+    r"^quoth (catalog|worktrees|worker|acp|serve|view|chat$|trust ~|models --check|models login)|ollama|--gateway"
     r"|--watch|memory edit person$|doctor --check|mcp (trust|diff|login|call|serve|proxy|remove|list time)"
 )
 REPLY = (
