@@ -134,6 +134,17 @@ async def proxied(
 ) -> AsyncIterator[Client]:
     """A client in front of a proxy in this process, for the server of a house. ``level``: of the log that it
     wants with each request."""
+    asks: dict[str, Any] = {} if person is None else {"elicitation_callback": person.answer}
+    async with (
+        proxy(house, decides=decides, **settings) as made,
+        in_front(made, name, heard, mode=mode, log_level=level, **asks) as found,
+    ):
+        yield found
+
+
+@contextlib.asynccontextmanager
+async def proxy(house: House, *, decides: bool = False, **settings: Any) -> AsyncIterator[McpProxy]:
+    """A proxy in this process, for the server of a house."""
 
     def opening(caller: Caller) -> AsyncAgent:
         agent = house.agent(session=f"mcp-{caller.name}", **{"consent": None, **settings})
@@ -145,20 +156,18 @@ async def proxied(
     made = McpProxy(
         opening, lambda ctx: client_named(ctx, decides=decides), pins, secret=SECRET, place=str(house.root)
     )
-    info = types.Implementation(name=name, version="1")
-    asks: dict[str, Any] = {} if person is None else {"elicitation_callback": person.answer}
     try:
-        async with Client(
-            made.server,
-            mode=mode,  # type: ignore[arg-type]
-            client_info=info,
-            message_handler=hearing(heard),
-            log_level=level,  # type: ignore[arg-type]
-            **asks,
-        ) as found:
-            yield found
+        yield made
     finally:
         await made.aclose()
+
+
+def in_front(
+    made: McpProxy, name: str, heard: Callable[[Any], Any] | None = None, **more: Any
+) -> contextlib.AbstractAsyncContextManager[Client]:
+    """A client of this name in front of a proxy."""
+    info = types.Implementation(name=name, version="1")
+    return Client(made.server, client_info=info, message_handler=hearing(heard), **more)
 
 
 def hearing(heard: Callable[[Any], Any] | None) -> Callable[[Any], Awaitable[None]]:

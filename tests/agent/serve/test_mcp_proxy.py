@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
-from mcp_client import ERAS, YES, Person, behind, process, proxied, says, text_of
+from mcp_client import ERAS, YES, Person, behind, in_front, process, proxied, proxy, says, text_of
 from mcp_house import SAID, House
 from mcp_server import command
 from serving import serving, token
@@ -211,6 +212,42 @@ async def test_a_change_of_a_resource_is_announced_to_who_follows_it(
             await at.call_tool("touch", {"uri": uri})
         await at.call_tool("touch", {"uri": "memo://two"})
         assert heard == []
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_what_a_server_says_reaches_no_other_client(house: House, mode: str) -> None:
+    house.trust(tools=MORE_TOOLS)
+    house.rules("(effects fixture--log :reads) (allow (fixture--touch))")
+    heard: dict[str, list[Any]] = {"mine": [], "other": []}
+    said = {"LoggingMessageNotification", "ResourceUpdatedNotification"}
+
+    def kinds(name: str) -> set[str]:
+        return {type(one).__name__ for one in heard[name]}
+
+    async with (
+        proxy(house) as made,
+        in_front(made, "mine", heard["mine"].append, mode=mode, log_level="info") as mine,
+        in_front(made, "other", heard["other"].append, mode=mode, log_level="info") as other,
+    ):
+        for at in (mine, other) if mode == ERAS[0] else ():
+            wish = types.SetLevelRequest(params=types.SetLevelRequestParams(level="info"))
+            await at.session.send_request(wish, types.EmptyResult)
+        await other.call_tool("log", {})  # it has a server of its own
+        await until(lambda: len(heard["other"]) >= 2)
+        heard["other"].clear()
+        if mode == ERAS[0]:
+            asked: Any = types.SubscribeRequestParams(uri="memo://one")
+            for at in (mine, other):
+                await at.session.send_request(types.SubscribeRequest(params=asked), types.EmptyResult)
+        async with contextlib.AsyncExitStack() as streams:
+            if mode != ERAS[0]:
+                for at in (mine, other):
+                    await streams.enter_async_context(at.listen(resource_subscriptions=["memo://one"]))
+            await mine.call_tool("touch", {"uri": "memo://one"})
+            await mine.call_tool("log", {})
+            await until(lambda: said & kinds("mine") == said)
+        assert said <= kinds("mine")
+        assert not said & kinds("other")
 
 
 async def test_a_resource_that_the_server_does_not_know_is_not_followed(
