@@ -6,7 +6,9 @@ totals fixed, the probability of a number at least as low by chance.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 from math import comb, sqrt
 from statistics import NormalDist
 from typing import Literal
@@ -41,10 +43,7 @@ class Score:
 
     def chance(self, before: Score) -> float:
         """The probability of passing at most this often if nothing has changed since ``before``."""
-        passed, runs = self.passed + before.passed, self.runs + before.runs
-        least = max(0, self.runs - (runs - passed))
-        ways = (comb(passed, k) * comb(runs - passed, self.runs - k) for k in range(least, self.passed + 1))
-        return sum(ways) / comb(runs, self.runs)
+        return chance([(self, before)])
 
     @property
     def turned(self) -> Score:
@@ -54,6 +53,20 @@ class Score:
     def at(self, runs: int) -> Score:
         """The score of more runs at the same rate."""
         return Score(round(self.passed / self.runs * runs), runs)
+
+
+def chance(pairs: Iterable[tuple[Score, Score]]) -> float:
+    """The probability that the first scores together pass at most this often, if each case passes as often
+    in both scores of its pair. Only runs of the same case are compared, because cases differ."""
+    ways, every, passed = [1], 1, 0
+    for now, before in pairs:
+        good, runs = now.passed + before.passed, now.runs + before.runs
+        one = [comb(good, k) * comb(runs - good, now.runs - k) for k in range(now.runs + 1)]
+        both = [0] * (len(ways) + now.runs)
+        for (i, left), (k, right) in product(enumerate(ways), enumerate(one)):
+            both[i + k] += left * right
+        ways, every, passed = both, every * comb(runs, now.runs), passed + now.passed
+    return sum(ways[: passed + 1]) / every
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from quoth.agent.evaluation.attempt import UNKNOWN, CaseRun, Original, attempt
 from quoth.agent.evaluation.case import Case, Mode, baseline_key
-from quoth.agent.evaluation.figures import Judgement, Score, chance_text, judge, risk, span_text
+from quoth.agent.evaluation.figures import Judgement, Score, chance, chance_text, judge, risk, span_text
 from quoth.agent.run.host import SessionHost
 from quoth.neuro.backends.base import Usage
 
@@ -126,18 +126,20 @@ class Suite:
         return {} if self.cost is None else {"cost": self.cost - spent}
 
     def comparisons(self, confidence: float) -> Iterator[str]:
-        """Each further model against the first, over all cases."""
-        sums: dict[str, Score] = {}
-        for row in self.rows:
-            old = sums.get(row.model, Score(0, 0))
-            sums[row.model] = Score(old.passed + row.score.passed, old.runs + row.score.runs)
-        (first, base), *others = sums.items()
-        for model, score in others if base.runs else ():
-            if not score.runs:
+        """Each further model against the first, over the cases that both have run."""
+        first, *others = dict.fromkeys(row.model for row in self.rows)
+        for place, model in enumerate(others, 1):
+            rows = zip(self.rows[place :: len(others) + 1], self.rows[:: len(others) + 1], strict=True)
+            pairs = [(row.score, base.score) for row, base in rows if row.score.runs and base.score.runs]
+            if not pairs:
                 continue
-            worse, better = score.chance(base), score.turned.chance(base.turned)
-            word, chance = ("worse", worse) if worse <= better else ("better", better)
-            shown = (
-                f"{word} than {first}" if chance < risk(confidence) else f"no difference to {first} is shown"
+            score, base = (
+                Score(sum(one.passed for one in side), sum(one.runs for one in side))
+                for side in zip(*pairs, strict=True)
             )
-            yield f"{model}: {score} passed; {first}: {base}: {shown}, {chance_text(chance)}."
+            worse, better = chance(pairs), chance((one.turned, other.turned) for one, other in pairs)
+            word, least = ("worse", worse) if worse <= better else ("better", better)
+            shown = (
+                f"{word} than {first}" if least < risk(confidence) else f"no difference to {first} is shown"
+            )
+            yield f"{model}: {score} passed; {first}: {base}: {shown}, {chance_text(least)}."

@@ -11,9 +11,9 @@ import pytest
 from words import files
 
 from quoth.agent.doubles import FakeModel
-from quoth.agent.evaluation.attempt import Original
+from quoth.agent.evaluation.attempt import CaseRun, Ended, Original
 from quoth.agent.evaluation.case import Case
-from quoth.agent.evaluation.suite import Suite
+from quoth.agent.evaluation.suite import CaseRow, Suite
 from quoth.agent.plan.model import Form
 from quoth.agent.run.host import open_host
 from quoth.neuro.backends.base import Completion, Usage
@@ -75,6 +75,20 @@ def test_a_budget_ends_the_runs_and_an_unknown_price_is_refused(tmp_path: Path) 
         assert (cut.rows[0].score.passed, cut.rows[0].score.runs) in ((0, 0), (1, 1))
     with pytest.raises(UsageError, match="price is not known"):
         run(tmp_path, lambda: FakeModel("Yes."), cost=1.0)
+
+
+def test_models_are_compared_by_the_cases_that_both_have_run() -> None:
+    def row(case: str, model: str, ended: Ended) -> CaseRow:
+        return CaseRow(Case(case, ["?"]), model, "live", [CaseRun(ended)] * 10)
+
+    suite = Suite(lambda name, place: open_host(workspace=place))
+    ends: dict[str, list[Ended]] = {"easy": ["passed", "passed"], "hard": ["failed", "budget"]}
+    suite.rows = [
+        row(case, model, end) for case, both in ends.items() for model, end in zip("ab", both, strict=True)
+    ]
+    assert list(suite.comparisons(0.95)) == [
+        "b: 10 of 10 passed; a: 10 of 10: no difference to a is shown, p = 1."
+    ]
 
 
 def test_a_case_cannot_replace_the_rules_of_its_copy(tmp_path: Path) -> None:

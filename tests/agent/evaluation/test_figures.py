@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import combinations, product
 from math import comb, sqrt
 from statistics import NormalDist
 
 import pytest
 
-from quoth.agent.evaluation.figures import Score, judge, span_text
+from quoth.agent.evaluation.figures import Score, chance, judge, span_text
 
 BASE = Score(10, 10)
 
@@ -28,6 +28,20 @@ def test_an_interval_in_words() -> None:
 def test_the_chance_is_that_of_a_lady_who_tastes_tea() -> None:
     assert Score(1, 4).chance(Score(3, 4)) == pytest.approx(17 / 70)
     assert Score(0, 4).chance(Score(4, 4)) == pytest.approx(1 / 70)
+
+
+def test_scores_of_several_cases_are_compared_case_by_case() -> None:
+    """Against all ways to deal the runs of each case to both models."""
+    pairs = [(Score(1, 3), Score(2, 2)), (Score(0, 2), Score(3, 4))]
+    decks = [
+        [1] * (now.passed + old.passed) + [0] * (now.turned.passed + old.turned.passed) for now, old in pairs
+    ]
+    dealt = [
+        [sum(hand) for hand in combinations(deck, now.runs)]
+        for deck, (now, _) in zip(decks, pairs, strict=True)
+    ]
+    sums = [sum(hands) for hands in product(*dealt)]
+    assert chance(pairs) == pytest.approx(sum(one <= 1 for one in sums) / len(sums))
 
 
 def alarms(before: float, now: float, runs: int) -> float:
