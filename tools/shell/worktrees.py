@@ -208,8 +208,10 @@ class Worktrees:
             with self.repo.own(folder, admin / "index") as git:
                 if not (changed := git.changed(tip)):
                     return tip
-                listed = b"".join(os.fsencode(path) + b"\0" for path in changed)
-                git("update-index", "-z", "--add", "--remove", "--replace", "--stdin", stdin=listed)
+                there = {path for path in changed if _is_file(folder, path)}
+                for paths, how in ((changed - there, "--force-remove"), (there, "--add")):
+                    listed = b"".join(os.fsencode(path) + b"\0" for path in paths)
+                    git("update-index", "-z", how, "--replace", "--stdin", stdin=listed)
                 tree = git.line("write-tree")
                 if tree == git.line("rev-parse", f"{tip}^{{tree}}"):
                     return tip
@@ -300,17 +302,29 @@ class Worktrees:
     def require_clean(self, head: str, changes: Sequence[Changed]) -> None:
         """Raise ToolError if a merge would change a file of the project that has changes in no commit."""
         with self.repo.own(self.repo.top, self.repo.git / "index") as git:
-            mine = git.changed(head)
-            mine |= {
-                one.path
-                for one in changes
-                if is_missing_side(one.before) and content_of(self.repo.top / one.path)
-            }
-            if mixed := sorted({one.path for one in changes} & mine):
-                files = ", ".join(map(file_name, mixed[:SHOWN]))
+            mixed = {one.path for one in changes} & git.changed(head)
+            gone = {one.path for one in changes if is_missing_side(one.after)}
+            added = [one.path for one in changes if is_missing_side(one.before)]
+            mixed.update(other for path in added for other in self._in_the_way(path, gone))
+            if mixed:
+                files = ", ".join(map(file_name, sorted(mixed)[:SHOWN]))
                 raise ToolError(
                     f"Commit or put aside your own changes first, because it would change {files}."
                 )
+
+    def _in_the_way(self, path: str, gone: set[str]) -> Iterator[str]:
+        """The project's files, ignored ones too, that git would remove to write a new file at ``path``,
+        except those that are ``gone`` after the merge."""
+        place = self.repo.top / path
+        for folder in Path(path).parents[:-1]:
+            around = self.repo.top / folder
+            if str(folder) not in gone and (around.is_symlink() or around.is_file()):
+                yield str(folder)
+        if place.is_dir() and not place.is_symlink():
+            below = (Path(where, name) for where, _, names in os.walk(place) for name in names)
+            yield from {str(file.relative_to(self.repo.top)) for file in below} - gone
+        elif content_of(place) and path not in gone:
+            yield path
 
     def _note(self, name: str) -> Path:
         return self._place(name).with_name(f"{name}.merging")
@@ -428,13 +442,20 @@ class Worktrees:
                     )
             git("read-tree", head)
             for one in changes:
-                if is_missing_side(one.before):
+                if is_missing_side(one.before) and content_of(self.repo.top / one.path) is not None:
                     (self.repo.top / one.path).unlink(missing_ok=True)
                     _prune((self.repo.top / one.path).parent, self.repo.top)
             listed = b"".join(
                 os.fsencode(one.path) + b"\0" for one in changes if not is_missing_side(one.before)
             )
             git("checkout-index", "--force", "--quiet", "-z", "--stdin", stdin=listed)
+
+
+def _is_file(folder: Path, path: str) -> bool:
+    """Whether a path below a folder is a file or a link there, and behind no other link."""
+    place = folder / path
+    behind = any((folder / one).is_symlink() for one in Path(path).parents[:-1])
+    return not behind and (place.is_symlink() or place.is_file())
 
 
 def _moved(name: str, tip: str) -> str:

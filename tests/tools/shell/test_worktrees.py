@@ -135,6 +135,50 @@ def test_locks_that_a_killed_git_left_are_removed(place: Place) -> None:
     assert (place.shop / ".git/HEAD.lock").exists()
 
 
+@pytest.mark.parametrize("ignored", ["", "notes\n"])
+def test_a_merge_leaves_a_file_that_a_new_folder_or_file_would_replace(place: Place, ignored: str) -> None:
+    trees = Worktrees(place.shop)
+    (place.shop / ".git/info/exclude").write_text("")
+    file = changed(trees, "s1", notes="by the agent\n", a_txt="1\n")
+    made, _ = trees.open("s2")
+    (made.folder / "notes").mkdir()
+    folder = changed(trees, "s2", **{"notes/c_txt": "by the agent\n"}, a_txt="2\n")
+    (place.shop / ".git/info/exclude").write_text(ignored)
+    mine = place.shop / "notes"
+    mine.write_text("mine\n")
+    assert "change notes." in complaint(ToolError, lambda: merged(trees, "s2", folder))
+    assert mine.read_text() == "mine\n"
+    mine.unlink()
+    mine.symlink_to("src")
+    assert "change notes." in complaint(ToolError, lambda: merged(trees, "s2", folder))
+    mine.unlink()
+    mine.mkdir()
+    (mine / "d.txt").write_text("mine\n")
+    assert "notes/d.txt" in complaint(ToolError, lambda: merged(trees, "s1", file))
+    assert (mine / "d.txt").read_text() == "mine\n"
+    assert [trees.known(name).state for name in ("s1", "s2")] == ["", ""]
+    merged(trees, "s2", folder)  # beside the other file of the folder
+    assert sorted(one.name for one in mine.iterdir()) == ["c.txt", "d.txt"]
+
+
+def test_a_merge_turns_files_into_folders_and_back(place: Place) -> None:
+    trees = Worktrees(place.shop)
+    made, _ = trees.open("s1")
+    shutil.rmtree(made.folder / "src")
+    (made.folder / "a.txt").unlink()
+    (made.folder / "a.txt").mkdir()
+    merged(trees, "s1", changed(trees, "s1", src="a file\n", **{"a_txt/b_txt": "b\n"}))
+    assert (place.shop / "src").read_text() == "a file\n"
+    assert (place.shop / "a.txt/b.txt").read_text() == "b\n"
+    assert place.sh("git status --short") == ""
+    made, _ = trees.open("s2")
+    (made.folder / "a.txt").rename(made.folder / "moved")
+    (made.folder / "a.txt").symlink_to("moved")
+    merged(trees, "s2", trees.commit("s2", "A link for a folder"))
+    assert (place.shop / "a.txt").readlink() == Path("moved")
+    assert place.sh("git status --short; git ls-files") == "a.txt\nmoved/b.txt\nsrc\n"
+
+
 def test_a_folder_without_commits_or_without_git_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
