@@ -109,8 +109,14 @@ class ModelReviewer:
     def _shown(self, tool: CognitiveTool, call: Call, reason: str) -> Iterator[str]:
         """The lines about a call; all that a stranger may have written is between quotation marks."""
         form = Redactor(call.form, tool.params, by_looks=True).form
+        secrets = Redactor(call.form, tool.params, by_looks=False)
+
+        def told(text: object) -> str:
+            """A text about the call, which may contain a secret of it."""
+            return print_string(redact(secrets.text(str(text))))
+
         how = "typed by the person" if is_typed(call) else f"made by the assistant (route {call.route})"
-        yield f"The person's words: {print_string(redact(self._words(call)))}"
+        yield f"The person's words: {told(self._words(call))}"
         yield f"The call: {how}"
         yield f"The tool: {tool.name} {print_string(one_line(tool.description, WORDS))}"
         yield f"Its effects: {listed(tool.effects) or 'none'}"
@@ -119,9 +125,9 @@ class ModelReviewer:
             yield f"  :{name} {_marked(value)}"
         yield "Their origins:"
         for one in call.origins():
-            values = "".join(f" {print_string(value)}" for value in one.values)
-            yield f"  :{one.argument}{values} is {one.kind}, {print_string(one.words)}"
-        yield f"Why the person would be asked: {print_string(reason)}"
+            values = "".join(f" {told(value)}" for value in one.values)
+            yield f"  :{one.argument}{values} is {one.kind}, {told(one.words)}"
+        yield f"Why the person would be asked: {told(reason)}"
         yield "The person's rules about this tool:"
         rules = [*self._rules.strict(tool), *self._rules.allowing(tool)]
         yield from (f"  {rule.text}" for rule in rules[:RULES])

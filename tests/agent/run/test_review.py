@@ -22,7 +22,7 @@ from quoth.agent.run.review import read_review
 from quoth.neuro.backends.base import Completion, ModelError, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import ScriptedBackend
-from quoth.tools.call.call import Call, Verdict
+from quoth.tools.call.call import Call, Verdict, ask
 from quoth.tools.call.ports import BEGUN_BEFORE, QUOTED
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
@@ -196,6 +196,19 @@ def test_it_sees_no_secret_and_the_rules_of_the_tool(office: Office) -> None:
     (prompt,) = office.prompts
     assert "4711" not in prompt
     assert '(ask (hide) :why "pins are rare")' in prompt
+
+
+def test_no_other_line_shows_a_declared_secret(office: Office) -> None:
+    office.answers = ["ask: ok"]
+
+    async def guard(call: Call, ctx: Any) -> Verdict:
+        return ask(f"is {call.form.args['pin']} right?")
+
+    word = {"pin": {"secret": True}}
+    stow = tool("stow", lambda pin: "stowed", params=word, effects=["writes"], guard=guard)
+    office.run('(stow :pin "blue moon")', tools=[stow], task="Stow my pin, blue moon.")
+    assert "blue moon" not in office.prompts[0]
+    assert office.prompts[0].count("[secret]") >= 3
 
 
 def test_an_automatic_yes_does_not_answer_for_it(office: Office) -> None:
