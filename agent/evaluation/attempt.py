@@ -205,11 +205,7 @@ class _RunningCase:
         if mode != "live":
             host.use_tools(table_of(mode, host.table, self.answers))
         self.bounded = bool(bounds or host.parts.funds.daily.bounds(host.user))
-        lower: dict[str, Any] = {}
-        for name, most in bounds.items():
-            own = getattr(host.limits, name)
-            lower[name] = most if own is None else min(own, most)
-        host.limits = replace(host.limits, **lower)
+        self.bounds = bounds
         self.replies: list[Reply] = []
 
     async def go(self) -> CaseRun:
@@ -218,16 +214,27 @@ class _RunningCase:
             async with asyncio.timeout(self.case.seconds + GRACE):
                 await self._talk(began)
         seconds = time.monotonic() - began
-        usage = sum((reply.usage for reply in self.replies), Usage())
         ended, why = await self._ended(late=seconds >= self.case.seconds)
-        cost = price_of(self.host.models.backend().name, usage)
-        return CaseRun(ended, why, usage, cost, seconds, tuple(dict.fromkeys(self.answers.missed)))
+        missed = tuple(dict.fromkeys(self.answers.missed))
+        return CaseRun(ended, why, self._usage, self._cost, seconds, missed)
+
+    @property
+    def _usage(self) -> Usage:
+        return sum((reply.usage for reply in self.replies), Usage())
+
+    @property
+    def _cost(self) -> float | None:
+        return price_of(self.host.models.backend().name, self._usage)
 
     async def _talk(self, began: float) -> None:
-        runs, own = Runs(self.host), self.host.limits.seconds
+        runs, own = Runs(self.host), self.host.limits
         for message in self.case.messages:
-            left = max(0.001, began + self.case.seconds - time.monotonic())
-            self.host.limits = replace(self.host.limits, seconds=left if own is None else min(own, left))
+            left = {"seconds": max(0.001, began + self.case.seconds - time.monotonic())}
+            left |= {name: most - (self._cost or 0.0) for name, most in self.bounds.items()}
+            lower: dict[str, Any] = {
+                name: min(most, getattr(own, name) or most) for name, most in left.items()
+            }
+            self.host.limits = replace(own, **lower)
             self.replies.append(await runs.say(message))
             if self.replies[-1].status != "done":
                 return

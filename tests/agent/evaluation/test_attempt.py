@@ -29,7 +29,7 @@ PRICED = Completion("Yes.", usage=Usage(1000, 100))
 def run(folder: Path, model: Callable[[], FakeModel], times: int = 1, **options: Any) -> Suite:
     """Run a case with new models, one for each run; ``options`` are of the case, ``cost`` of the suite."""
     cost = options.pop("cost", None)
-    case = Case("it", ["Is it so?"], [TRUE], **options)
+    case = Case("it", options.pop("messages", ["Is it so?"]), [TRUE], **options)
     suite = Suite(lambda name, place: open_host(workspace=place, model=model()), times, cost)
 
     async def go() -> None:
@@ -75,6 +75,19 @@ def test_a_budget_ends_the_runs_and_an_unknown_price_is_refused(tmp_path: Path) 
         assert (cut.rows[0].score.passed, cut.rows[0].score.runs) in ((0, 0), (1, 1))
     with pytest.raises(UsageError, match="price is not known"):
         run(tmp_path, lambda: FakeModel("Yes."), cost=1.0)
+
+
+def test_all_messages_of_a_case_share_the_budget(tmp_path: Path) -> None:
+    pytest.importorskip("genai_prices")
+
+    def priced() -> FakeModel:
+        return FakeModel(*[PRICED] * 4, name="openai:gpt-4o-mini")
+
+    (one,) = run(tmp_path, priced, cost=1.0).rows[0].attempts
+    assert one.cost
+    cut = run(tmp_path, priced, cost=one.cost * 2.5, messages=["Is it so?"] * 4)
+    assert endings(cut) == ["budget"]
+    assert (cut.rows[0].attempts[0].cost or 0) < one.cost * 2.5
 
 
 def test_models_are_compared_by_the_cases_that_both_have_run() -> None:
