@@ -238,7 +238,10 @@ class Worktrees:
                     f"{PREFIX}{name} conflicts with the current branch in {files}{more}. Nothing was"
                     f" changed. To merge it yourself: git merge {PREFIX}{name}"
                 )
-            return head, tree, git.differing(head, tree)
+            changes = git.differing(head, tree)
+            if wrong := next((one.path for one in changes if not _is_inside(one.path)), ""):
+                raise ToolError(f"{PREFIX}{name} has a path that git refuses: {file_name(wrong)}.")
+            return head, tree, changes
 
     def differences(self, name: str, commit: str) -> tuple[str, str, list[Changed]]:
         """The same, if a merge is possible now."""
@@ -462,6 +465,11 @@ def _moved(name: str, tip: str) -> str:
     if not tip:
         return f"No worktree is named {name}: its branch {PREFIX}{name} is missing."
     return f"{PREFIX}{name} is now at commit {tip}, not at the one that was named. Look at it again."
+
+
+def _is_inside(path: str) -> bool:
+    """Whether a path of a tree leads to a file of the work tree: git itself looks only when it writes."""
+    return {"", ".", "..", ".git"}.isdisjoint(path.lower().split("/"))
 
 
 def _prune(folder: Path, top: Path) -> None:

@@ -179,6 +179,20 @@ def test_a_merge_turns_files_into_folders_and_back(place: Place) -> None:
     assert place.sh("git status --short; git ls-files") == "a.txt\nmoved/b.txt\nsrc\n"
 
 
+def test_a_tree_that_leads_outside_is_refused(place: Place) -> None:
+    (place.shop.parent / "victim").write_text("v\n")
+    trees = Worktrees(place.shop)
+    trees.open("s1")
+    blob = place.sh("printf 'v\nmore\n' | git hash-object -w --stdin").strip()
+    inner = place.sh(f"printf '100644 blob {blob}\tvictim\n' | git mktree").strip()
+    tree = place.sh(f"printf '040000 tree {inner}\t..\n' | git mktree").strip()
+    commit = place.sh(f"git commit-tree {tree} -p HEAD -m x").strip()
+    place.sh(f"git update-ref refs/heads/quoth/s1 {commit}")
+    complaint(ToolError, lambda: merged(trees, "s1", commit))
+    assert (place.shop.parent / "victim").read_text() == "v\n"
+    assert place.sh("git status --short") == ""
+
+
 def test_a_folder_without_commits_or_without_git_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
