@@ -378,6 +378,26 @@ async def test_a_server_of_http_has_it_beside_its_own_tools(house: House) -> Non
     assert house.written == ["note me"]
 
 
+async def test_a_call_in_progress_ends_while_its_server_is_trusted_in_another_form(house: House) -> None:
+    begun = asyncio.Event()
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        begun.set()
+
+    with serving(house.root, "--mcp", str(house.file)) as server:
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token('me')}"}) as http,
+            Client(streamable_http_client(f"{server.url}/mcp/fixture", http_client=http)) as at,
+        ):
+            steps = {"steps": 3, "seconds": 0.5}
+            calling = asyncio.create_task(at.call_tool("wait", steps, progress_callback=progress))
+            await asyncio.wait_for(begun.wait(), 60)
+            house.trust(only=["add", "wait"])
+            async with Client(streamable_http_client(f"{server.url}/mcp/fixture", http_client=http)) as other:
+                assert len((await other.list_tools()).tools) == 2
+            assert text_of(await calling) == "3 steps"
+
+
 def test_a_server_that_is_not_trusted_is_not_served(house: House) -> None:
     house.pins.unlink()
     said = quoth("mcp", "proxy", "fixture", "--mcp", str(house.file), cwd=house.root)
