@@ -156,7 +156,11 @@ def command_for(
     """How to start ``argv`` inside the boundary, or without it if none works: then a person has approved it.
     ``unseen`` are the files that the rules forbid reading."""
     kept, hidden = workspace.loaded, (*workspace.protected, *unseen[:MOST])
-    boundary = Boundary(workspace.root, folder, network=network, protected=kept, hidden=hidden, **more)
+    # From a worktree the files that the rules forbid would be seen in the project itself.
+    project = () if workspace.home == workspace.root else (workspace.home,)
+    boundary = Boundary(
+        workspace.root, folder, network=network, protected=kept, hidden=hidden, covered=project, **more
+    )
     kind = boundary_kind()
     command = confined(argv, boundary, kind) if kind else Launch(tuple(argv), environment(boundary))
     return replace(command, env={**command.env, **PLAIN})

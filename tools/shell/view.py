@@ -31,6 +31,7 @@ class Boundary:
     writable: tuple[Path, ...] = ()
     protected: tuple[Path, ...] = ()  # seen but not written, also where the workspace is writable
     hidden: tuple[Path, ...] = ()  # not seen, also where the workspace is readable
+    covered: tuple[Path, ...] = ()  # not seen, except what is readable in them
     variables: tuple[str, ...] = ()  # names of environment variables that are passed besides the usual ones
     memory: int = 2 * GIB
     processes: int = 256
@@ -135,7 +136,8 @@ def places(boundary: Boundary) -> list[tuple[Path, Access]]:
     is read-only. Raises ToolError for a workspace around the home folder: everything there would be seen."""
     root = real(boundary.root)
     mine = {real(home) for home in (*map(Path, HOMES), *homes())} - {Path("/")}
-    covered = mine | {place for place in map(real, map(Path, COVERED)) if not idle(place)}
+    covered = {*mine, *map(real, boundary.covered)}
+    covered |= {place for place in map(real, map(Path, COVERED)) if not idle(place)}
     if held := next((home for home in mine if home.is_relative_to(root)), None):
         raise ToolError(
             f"The workspace {root} contains {held}, whose files a program must not see: start in a"

@@ -12,8 +12,10 @@ import pytest
 from git_layouts import Place, repository
 from words import complaint
 
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
-from quoth.tools.shell import own_git
+from quoth.tools.shell import own_git, program, view
+from quoth.tools.shell.view import Access, Boundary
 from quoth.tools.shell.worktrees import Worktrees
 
 EVIL = """
@@ -191,6 +193,24 @@ def test_a_tree_that_leads_outside_is_refused(place: Place) -> None:
     complaint(ToolError, lambda: merged(trees, "s1", commit))
     assert (place.shop.parent / "victim").read_text() == "v\n"
     assert place.sh("git status --short") == ""
+
+
+def test_a_program_in_a_worktree_sees_of_the_project_only_git(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The project has files that the rules forbid reading, and files that are in no commit."""
+    bounds: list[Boundary] = []
+    monkeypatch.setattr(view, "COVERED", ())
+    monkeypatch.setattr(program, "boundary_kind", lambda: "")
+    monkeypatch.setattr(program, "environment", lambda bound: bounds.append(bound) or {})
+    made, _ = Worktrees(place.shop).open("s1")
+    workspace = Workspace(place.shop)
+    for one in (workspace, workspace.at(made.folder)):
+        program.command_for(["true"], one.root, one, network=False, more={"readable": (place.shop / ".git",)})
+    inside, beside = (dict(view.places(bound)) for bound in bounds)
+    assert inside[place.shop] == Access.WRITE
+    assert (beside[place.shop], beside[place.shop / ".git"]) == (Access.COVERED, Access.READ)
+    assert beside[made.folder] == Access.WRITE
 
 
 def test_a_folder_without_commits_or_without_git_is_refused(
