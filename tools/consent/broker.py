@@ -156,6 +156,8 @@ class Broker(Decisions):
             said = await self._wait(person.request(tool, call, self.find(opened).reason), call, opened)
             decided = None if said is _ELSEWHERE or _undecided(said) else _decision(said)
         _, shown = self._looked.pop(call.id, (None, None))
+        if decided is not None and decided.kind == "edit":  # what was shown are the changes of the other call
+            shown = None
         if said is _ELSEWHERE:
             return await self._settle(tool, call, digest, opened, fact=fact) or waiting
         if decided is None:
