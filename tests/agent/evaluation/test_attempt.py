@@ -21,15 +21,19 @@ from quoth.tools.errors import UsageError
 from quoth.tools.lisp.source import Place, SourceText
 from quoth.tools.policy.files import Trust
 
-TEXT = '(= result "Yes.")'
-TRUE = Form(TEXT, Place(SourceText("--expect", TEXT), 1, 1), ((0, 0),))
+
+def form(text: str) -> Form:
+    return Form(text, Place(SourceText("--expect", text), 1, 1), ((0, 0),))
+
+
+TRUE = form('(= result "Yes.")')
 PRICED = Completion("Yes.", usage=Usage(1000, 100))
 
 
 def run(folder: Path, model: Callable[[], FakeModel], times: int = 1, **options: Any) -> Suite:
     """Run a case with new models, one for each run; ``options`` are of the case, ``cost`` of the suite."""
     cost = options.pop("cost", None)
-    case = Case("it", options.pop("messages", ["Is it so?"]), [TRUE], **options)
+    case = Case("it", options.pop("messages", ["Is it so?"]), options.pop("expect", [TRUE]), **options)
     suite = Suite(lambda name, place: open_host(workspace=place, model=model()), times, cost)
 
     async def go() -> None:
@@ -75,6 +79,23 @@ def test_a_budget_ends_the_runs_and_an_unknown_price_is_refused(tmp_path: Path) 
         assert (cut.rows[0].score.passed, cut.rows[0].score.runs) in ((0, 0), (1, 1))
     with pytest.raises(UsageError, match="price is not known"):
         run(tmp_path, lambda: FakeModel("Yes."), cost=1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "ended"),
+    [
+        ('(not (in "write-file" called))', "asked"),
+        ('(= status "pending")', "passed"),
+        ('(= status "done")', "asked"),
+    ],
+)
+def test_an_unfinished_run_passes_only_if_its_status_is_expected(
+    text: str, ended: str, tmp_path: Path
+) -> None:
+    def writer() -> FakeModel:
+        return FakeModel('(write-file :path "a" :content "b")', "Yes.")
+
+    assert endings(run(tmp_path, writer, expect=[form(text)])) == [ended]
 
 
 def test_all_messages_of_a_case_share_the_budget(tmp_path: Path) -> None:
