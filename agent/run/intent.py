@@ -32,7 +32,7 @@ NONE = "none"
 LINE, SHOWN = 80, 200  # maximum of characters about a tool, and of an unreadable answer in its event
 REPLY_TOKENS = 200
 _MARKS = re.compile(r"[\s,;`'\"*\[\](){}.]+")
-_LABEL = re.compile(r"^\W*([\w-]+)(?::| [-–—]) .*$", re.MULTILINE)
+_LABEL = re.compile(r"^\W*([\w-]+)(?::| [-–—]) (?!\W*(?:no|not|none|never|false|unneeded)\b).*$", re.M | re.I)
 
 
 async def ask_intent(run: Run, calls: Sequence[Call]) -> None:

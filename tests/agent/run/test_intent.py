@@ -309,6 +309,8 @@ def test_a_resumed_run_is_not_asked_again_and_counts_what_it_has_paid(
         ("send: Send a mail.", ["send"]),
         ("The person wants a mail.\nsend", ["send"]),
         ("not send", None),
+        ("send: Yes.\nbook: No.", None),
+        ("send - not needed", None),
         ("", None),
         ("none, send", None),
     ],
