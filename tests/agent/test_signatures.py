@@ -50,6 +50,7 @@ WORDS = [
     "api_key",
     "reply_tokens",
     "plan",
+    "worktree",
 ]
 
 

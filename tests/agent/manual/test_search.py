@@ -34,7 +34,7 @@ QUESTIONS = {
     "write my own tool": "tools python tutorial",
     "test a tool": "tools python",
     "call it from python": "python",
-    "run several agents at once": "python",
+    "run several agents at once": "worktrees python",
     "schedule a reminder": "reminders",
     "telegram bot": "chat cookbook",
     "download a web page": "web day",
