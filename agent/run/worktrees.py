@@ -12,7 +12,7 @@ from collections.abc import Callable
 from quoth.tools.call.redaction import redact
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import QuothError, UsageError
-from quoth.tools.storage.paths import NAMES_OF_WORKTREES, worktree_place
+from quoth.tools.storage.paths import NAMES_OF_WORKTREES, real_path, worktree_place
 from quoth.tools.text import number_of, short
 
 SUBJECT = 72  # characters of the first line of a commit's message
@@ -35,6 +35,10 @@ def open_worktree(workspace: Workspace, session: str) -> tuple[Workspace, str]:
         raise UsageError(str(error)) from None
     place = worktree_place(workspace.home, session)
     assert place is not None, "it was opened"
+    if real_path(place) != real_path(made.folder) / place.relative_to(made.folder):
+        raise UsageError(
+            f"{workspace.home} is behind a link in commit {made.tip[:12]}, so nothing can work there."
+        )
     place.mkdir(parents=True, exist_ok=True)  # the project may be a folder that is in no commit
     said = f"Session {session} works in its git worktree {made.folder}"
     said += f", which begins with commit {made.tip[:12]}." if new else "."

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 from git_layouts import Place, repository
-from words import agent, async_agent
+from words import agent, async_agent, complaint
 
+from quoth.agent.run.worktrees import open_worktree
 from quoth.neuro.backends.messages import Messages
+from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Decision
+from quoth.tools.errors import UsageError
 from quoth.tools.shell.worktrees import Worktrees
 
 WRITE = '(write-file :path "{0}.txt" :content "{0}\\n")'
@@ -112,3 +115,14 @@ async def test_several_work_at_once_and_conflicts_are_told(place: Place) -> None
     assert [one.status for one in merges] == ["ok", "error", "error"]
     assert "in same.txt" in merges[1].message
     assert (place.shop / "same.txt").read_text() == "task-0\n"
+
+
+def test_a_project_that_is_a_link_in_the_commit_gets_no_worktree(place: Place) -> None:
+    place.sh(
+        "mkdir ../outside; ln -s ../outside sub; git add sub; git commit -qm link; rm sub; mkdir -p sub/in"
+    )
+    for folder in ("sub", "sub/in"):
+        workspace = Workspace(place.shop / folder)
+        said = complaint(UsageError, lambda workspace=workspace: open_worktree(workspace, "s1"))  # type: ignore[misc]
+        assert "behind a link" in said
+    assert list((place.shop.parent / "outside").iterdir()) == []
