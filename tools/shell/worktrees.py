@@ -257,15 +257,21 @@ class Worktrees:
         return head, tree, changes
 
     def shown(self, name: str, commit: str) -> list[list[str | bytes | None]]:
-        """The changes of a merge for a person: path, text before, text after."""
+        """The changes of a merge for a person: path in the project, text before, text after."""
         _, _, changes = self.differences(name, commit)
         with self.repo.own(self.repo.top) as git:
             found = [
-                shown_change(one, git.blob(one.before), git.blob(one.after)) for one in changes[:MOST_SHOWN]
+                shown_change(self._in_project(one), git.blob(one.before), git.blob(one.after))
+                for one in changes[:MOST_SHOWN]
             ]
         if more := len(changes) - MOST_SHOWN:
             found += [[f"{more} more files", None, f"See: quoth worktrees diff {name}\n"]] if more > 0 else []
         return found
+
+    def _in_project(self, one: Changed) -> Changed:
+        """A change with its path from the project, which may be a folder of the repository: an approval is
+        bound to the file that is there."""
+        return one._replace(path=os.path.relpath(self.repo.top / one.path, self.home))
 
     def since_base(self, commit: str) -> list[tuple[str, bytes | None, bytes | None]]:
         """The files that a commit has changed since it left the current branch: path, before, after."""

@@ -126,3 +126,23 @@ def test_a_project_that_is_a_link_in_the_commit_gets_no_worktree(place: Place) -
         said = complaint(UsageError, lambda workspace=workspace: open_worktree(workspace, "s1"))  # type: ignore[misc]
         assert "behind a link" in said
     assert list((place.shop.parent / "outside").iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", [".", "src"])
+def test_a_merge_into_another_branch_is_asked_again(place: Place, folder: str) -> None:
+    place.sh("git branch older; echo F >> src/b.txt; git commit -qam feature")
+    project = place.shop / folder
+    trees = Worktrees(project)
+    made, _ = trees.open("s1")
+    (made.folder / "src/b.txt").write_text("by the agent\n")
+    with agent(project, session="main") as one:
+        assert (
+            one.call(f'(merge-worktree :name "s1" :commit "{trees.commit("s1", "Work")}")').status
+            == "pending"
+        )
+        (request,) = one._agent.broker.requests()
+        one._agent.broker.decide(request.id, Decision("once"))
+        place.sh("git checkout -q older")
+        (done,) = one.resume()
+        assert done.status == "pending"
+    assert trees.known("s1").ahead == 2
