@@ -142,7 +142,6 @@ _ROWS = {
         "man manual docs": "help",
         "repl shell": "quoth, without a command",
         "version": "quoth --version",
-        "test": "quoth tools test",
     },
     # properties that others give a step of a plan
     "property": {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import difflib
 import json
 import os
 import sys
@@ -58,6 +57,7 @@ from quoth.tools.mcp.pins import (
     lines_of,
     pinned,
     read_pins,
+    unified,
     write_pins,
 )
 from quoth.tools.mcp.server_log import log_path
@@ -401,8 +401,8 @@ def diff(options: ServerOptions) -> int:
     pins = pins_named(options, config.name)
     listed, _ = _connected(config, options, _everything)
     changed = changes(pins, config.target, listed.tools)
-    before, now = (text.splitlines() for text in (pins.instructions, listed.instructions))
-    words = [visible(line) for line in difflib.unified_diff(before, now, "trusted", "now", lineterm="")]
+    said = unified(*(text.splitlines() for text in (pins.instructions, listed.instructions)))
+    words = [visible(line) for line in said]
     if options.json:
         rows = [_change_json(one) for one in changed.values()]
         print_json({"server": config.name, "changes": rows, "instructions": words})

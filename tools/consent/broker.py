@@ -156,7 +156,7 @@ class Broker(Decisions):
             said = await self._wait(person.request(tool, call, self.find(opened).reason), call, opened)
             decided = None if said is _ELSEWHERE or _undecided(said) else _decision(said)
         _, shown = self._looked.pop(call.id, (None, None))
-        if decided is not None and decided.kind == "edit":  # what was shown are the changes of the other call
+        if decided is not None and decided.kind == "edit":  # the person saw changes of the other call
             shown = None
         if said is _ELSEWHERE:
             return await self._settle(tool, call, digest, opened, fact=fact) or waiting

@@ -173,8 +173,12 @@ class ToolChange:
 
     def difference(self) -> Iterator[str]:
         """The lines of a unified difference between its pin and its present fields."""
-        before, after = (lines_of(one or {}) for one in (self.before, self.after))
-        yield from difflib.unified_diff(before, after, "trusted", "now", lineterm="")
+        yield from unified(*(lines_of(one or {}) for one in (self.before, self.after)))
+
+
+def unified(trusted: list[str], now: list[str]) -> Iterator[str]:
+    """The lines of a unified difference."""
+    yield from difflib.unified_diff(trusted, now, "trusted", "now", lineterm="")
 
 
 def lines_of(fields: Fields) -> list[str]:

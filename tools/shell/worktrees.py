@@ -323,7 +323,7 @@ class Worktrees:
 
     def _in_the_way(self, path: str, gone: set[str]) -> Iterator[str]:
         """The project's files, ignored ones too, that git would remove to write a new file at ``path``,
-        except those that are ``gone`` after the merge."""
+        except the ``gone`` ones, which the merge removes."""
         place = self.repo.top / path
         for folder in Path(path).parents[:-1]:
             around = self.repo.top / folder

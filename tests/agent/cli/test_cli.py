@@ -308,15 +308,15 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["runn"], f"{THERE_IS_NO_COMMAND} runn. Did you mean run?"),
     (
         ["xyz"],
-        "There is no command xyz. The commands are run, chat, fly, acp, resume, worktrees, models, test, call, "
-        "eval, read, tools, belt, mcp, policy, trust, guard, audit, pending, approve, deny, answer, sessions, log, diff, "
-        "undo, stats, gc, rm, replay, lift, fork, export, import, memory, knowledge, remind, worker, "
-        "catalog, serve, view, help, doctor, new, completion.",
+        "There is no command xyz. The commands are run, chat, fly, acp, resume, worktrees, models, test, "
+        "call, eval, read, tools, belt, mcp, policy, trust, guard, audit, pending, approve, deny, answer, "
+        "sessions, log, diff, undo, stats, gc, rm, replay, lift, fork, export, import, memory, knowledge, "
+        "remind, worker, catalog, serve, view, help, doctor, new, completion.",
     ),
     (["ls"], f"{THERE_IS_NO_COMMAND} ls. Did you mean sessions?"),
     (["ask", "What is this?"], f"{THERE_IS_NO_COMMAND} ask. Did you mean run?"),
     (["repl"], f"{THERE_IS_NO_COMMAND} repl. Did you mean quoth, without a command?"),
-    (["test", "t.hy"], f"{THERE_IS_NO_COMMAND} test. Did you mean quoth tools test?"),
+    (["test", "t.hy"], "There is no action t.hy of quoth test. The actions of quoth test are add, run."),
     (["--modl", "x", "run"], "quoth has no option --modl. Did you mean --model?"),
     (["tools", "test"], "Give the file whose examples to run: quoth tools test FILE"),
     (["tools", "tst", "t.hy"], "quoth tools shows one tool. To test a file: quoth tools test t.hy"),

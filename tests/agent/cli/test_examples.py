@@ -72,8 +72,9 @@ def test_each_option_says_what_it_does_in_plain_words() -> None:
 
 # Examples that need another machine, a provider, an editor or a person who ends them.
 ELSEWHERE = re.compile(
-    r"^quoth (catalog|worktrees|worker|acp|serve|view|chat$|trust ~|models --check|models login)|ollama|--gateway"
-    r"|--watch|memory edit person$|doctor --check|mcp (trust|diff|login|call|serve|proxy|remove|list time)"
+    r"^quoth (catalog|worktrees|worker|acp|serve|view|chat$|trust ~|models --check|models login)|ollama"
+    r"|--gateway|--watch|memory edit person$|doctor --check"
+    r"|mcp (trust|diff|login|call|serve|proxy|remove|list time)"
 )
 REPLY = (
     "".join(f'(write-file :path "{name}.txt" :content "x")\n---\n' for name in "abcdef") + "Done.\n---\n" * 9
