@@ -58,15 +58,16 @@ class Score:
 def chance(pairs: Iterable[tuple[Score, Score]]) -> float:
     """The probability that the first scores together pass at most this often, if each case passes as often
     in both scores of its pair. Only runs of the same case are compared, because cases differ."""
-    ways, every, passed = [1], 1, 0
+    ways, every, passed = {0: 1}, 1, 0
     for now, before in pairs:
         good, runs = now.passed + before.passed, now.runs + before.runs
-        one = [comb(good, k) * comb(runs - good, now.runs - k) for k in range(now.runs + 1)]
-        both = [0] * (len(ways) + now.runs)
-        for (i, left), (k, right) in product(enumerate(ways), enumerate(one)):
-            both[i + k] += left * right
+        least, most = max(0, now.runs - (runs - good)), min(good, now.runs)
+        one = {k: comb(good, k) * comb(runs - good, now.runs - k) for k in range(least, most + 1)}
+        both: dict[int, int] = {}
+        for (i, left), (k, right) in product(ways.items(), one.items()):
+            both[i + k] = both.get(i + k, 0) + left * right
         ways, every, passed = both, every * comb(runs, now.runs), passed + now.passed
-    return sum(ways[: passed + 1]) / every
+    return sum(count for k, count in ways.items() if k <= passed) / every
 
 
 @dataclass(frozen=True)
