@@ -17,7 +17,8 @@ from quoth.agent.plan.model import ORGS, Form
 from quoth.agent.terminal.input import read_file
 from quoth.tools.errors import QuothError, UsageError, no_such
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
-from quoth.tools.lisp.reader import ReadError, read_all
+from quoth.tools.lisp.printer import print_string
+from quoth.tools.lisp.reader import ReadError, read_all, read_one
 from quoth.tools.lisp.source import Place, SourceText
 from quoth.tools.org.document import Element, Org, dump, load
 from quoth.tools.org.edit import add_lines, dedent, escape, example, set_property, text_of_example, unescape
@@ -31,6 +32,7 @@ SECONDS = 300.0  # of one run of a case
 MESSAGES, EXPECT, BEFORE, AFTER, RECORD = "Messages", "Expect", "Files", "Files after", "Record"
 SECTIONS = (MESSAGES, EXPECT, BEFORE, AFTER, RECORD)
 BASELINE, PASSED, RECORDED = "Baseline ", "PASSED", "RECORDED"
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 PROPERTIES = {"MODE": "mode", "SECONDS": "seconds", "FROM": "session"}  # SESSION is a word of Org Babel
 
 
@@ -84,9 +86,19 @@ def case_text(case: Case) -> str:
     for title, files in ((BEFORE, case.files), (AFTER, case.after)):
         lines += [f"* {title}"] if files else []
         for path, text in files.items():
-            lines += [f"** {path}", *([] if text is None else [*example(text.removesuffix("\n")), ""])]
+            lines += [
+                f"** {_title(path)}",
+                *([] if text is None else [*example(text.removesuffix("\n")), ""]),
+            ]
     lines += [f"* {RECORD}"] if case.record else []
     return "\n".join([*lines, *(line for call in case.record for line in _source(call.text))])
+
+
+def _title(path: str) -> str:
+    """A path as a headline; a string if Org reads a part of the path as a keyword, tag or comment."""
+    org = load(f"** {path}\n".encode())
+    plain = [one.title for one in org.entries[1:]] == [path] and not org.is_dead(1) and path[0] != '"'
+    return path if plain else print_string(path)
 
 
 def _source(text: str) -> list[str]:
@@ -167,7 +179,9 @@ class _CaseReader:
         for index in self.inside[section]:
             if self.org.entries[index].level > 1:
                 texts = [text_of_example(self.org, one) for one in self._blocks_of(index, "EXAMPLE")]
-                yield self.org.entries[index].title, texts[0] and f"{texts[0]}\n" if texts else None
+                title = self.org.entries[index].title
+                path = str(read_one(title)) if _QUOTED.fullmatch(title) else title
+                yield path, texts[0] and f"{texts[0]}\n" if texts else None
 
     def _call(self, block: Element) -> RecordedCall:
         try:
@@ -207,8 +221,10 @@ def find_cases(folder: Path, names: Sequence[str]) -> list[Path]:
     known = {path.stem: path for path in sorted(place.glob("*.org"))}
     if not names and not known:
         raise UsageError(f"There is no case in {place}. To add one: quoth test add SESSION --expect FORM")
-    found = [known.get(name) or Path(name) for name in names or known]
+    found = list(dict.fromkeys(known.get(name) or Path(name) for name in names or known))
     for path in found:
         if path.suffix != ".org" or not path.is_file():
             raise UsageError(no_such("case", str(path), known, "The cases are", f" in {place}"))
+        if both := [str(other) for other in found if other.stem == path.stem and other != path]:
+            raise UsageError(f"The cases {path} and {both[0]} have the same name. Rename one of the files.")
     return found

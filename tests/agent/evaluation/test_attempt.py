@@ -12,7 +12,7 @@ from words import files
 
 from quoth.agent.doubles import FakeModel
 from quoth.agent.evaluation.attempt import CaseRun, Ended, Original
-from quoth.agent.evaluation.case import Case
+from quoth.agent.evaluation.case import Case, case_text, find_cases, read_case
 from quoth.agent.evaluation.suite import CaseRow, Suite
 from quoth.agent.plan.model import Form
 from quoth.agent.run.host import open_host
@@ -96,6 +96,21 @@ def test_an_unfinished_run_passes_only_if_its_status_is_expected(
         return FakeModel('(write-file :path "a" :content "b")', "Yes.")
 
     assert endings(run(tmp_path, writer, expect=[form(text)])) == [ended]
+
+
+@pytest.mark.parametrize(
+    "name", ["TODO", "TODO list.txt", "COMMENT a.txt", "a :b:", '"a"', "[#A] \\x", "b/c.md"]
+)
+def test_a_case_keeps_the_names_of_its_files(name: str, tmp_path: Path) -> None:
+    files(tmp_path, {"it.org": case_text(Case("it", ["?"], [TRUE], {name: "x\n"}))})
+    assert read_case(tmp_path / "it.org").files == {name: "x\n"}
+
+
+def test_two_cases_of_the_same_name_are_refused(tmp_path: Path) -> None:
+    files(tmp_path, {"evaluations/it.org": "", "old/it.org": ""})
+    with pytest.raises(UsageError, match="have the same name"):
+        find_cases(tmp_path, ["it", str(tmp_path / "old/it.org")])
+    assert len(find_cases(tmp_path, ["it", "it"])) == 1
 
 
 def test_all_messages_of_a_case_share_the_budget(tmp_path: Path) -> None:
