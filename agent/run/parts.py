@@ -47,6 +47,7 @@ from quoth.tools.policy.offer import offered, ways
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.policy.spending import Spending
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.paths import worktree_place
 from quoth.tools.storage.shared_store import WorkspaceStore
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ def open_parts(
     gates = tuple(policy.open_gate_programs(config, lambda: broker.table.secrets))
     workspace.protect(file for gate in gates for file in gate.files)
     begins = ""
-    if settings.worktree:
+    if settings.worktree or worktree_place(root, session) is not None:  # where it began
         from quoth.agent.run.worktrees import open_worktree  # here: most agents work in the project
 
         workspace, begins = open_worktree(workspace, session)

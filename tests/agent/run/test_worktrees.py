@@ -146,3 +146,13 @@ def test_a_merge_into_another_branch_is_asked_again(place: Place, folder: str) -
         (done,) = one.resume()
         assert done.status == "pending"
     assert trees.known("s1").ahead == 2
+
+
+def test_a_session_goes_on_in_its_worktree(place: Place) -> None:
+    """Also where nobody says so: its requests show the files there."""
+    with agent(place.shop, WRITE.format("new"), "Done.", session="s1", worktree=True, consent="yes") as one:
+        assert one.run("Write new.").ok
+    with agent(place.shop, session="s1") as one:
+        assert one._agent.workspace.root == Worktrees(place.shop).folder / "s1"
+    with agent(place.shop, session="main") as one:
+        assert one._agent.workspace.root == place.shop
