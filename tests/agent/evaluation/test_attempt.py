@@ -108,7 +108,7 @@ def test_a_case_keeps_the_names_of_its_files(name: str, tmp_path: Path) -> None:
 
 def test_two_cases_of_the_same_name_are_refused(tmp_path: Path) -> None:
     files(tmp_path, {"evaluations/it.org": "", "old/it.org": ""})
-    with pytest.raises(UsageError, match="have the same name"):
+    with pytest.raises(UsageError, match="Rename one of"):
         find_cases(tmp_path, ["it", str(tmp_path / "old/it.org")])
     assert len(find_cases(tmp_path, ["it", "it"])) == 1
 
