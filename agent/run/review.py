@@ -85,7 +85,7 @@ class ModelReviewer:
         except TimeoutError:
             return ask(f"{name} did not answer within {SECONDS:g} s")
         except (ToolError, ModelError, UsageError) as error:
-            return ask(f"{name} failed: {one_line(str(error), WORDS).rstrip('.')}")
+            return ask(": ".join(filter(None, (f"{name} failed", _own(str(error))))))
         kind, words = read_review(text)
         if kind == "deny":
             return deny(f"{name} says: {words or 'no reason'}")
@@ -148,9 +148,13 @@ def read_review(text: str) -> tuple[str, str]:
     found = _ANSWER.fullmatch(text.strip())
     if found is None:
         return "", ""
-    words = one_line(found[2], WORDS).rstrip(". ")
-    odd = any(phrase in words for phrase in (BEGUN_BEFORE, LOST_REQUEST, QUOTED))
-    return found[1].lower(), "" if odd else words
+    return found[1].lower(), _own(found[2])
+
+
+def _own(text: str) -> str:
+    """A text on one line; empty if it would change what the person is asked."""
+    words = one_line(text, WORDS).rstrip(". ")
+    return "" if any(phrase in words for phrase in (BEGUN_BEFORE, LOST_REQUEST, QUOTED)) else words
 
 
 def _uncounted(usage: Usage) -> None:

@@ -211,6 +211,12 @@ def test_no_other_line_shows_a_declared_secret(office: Office) -> None:
     assert office.prompts[0].count("[secret]") >= 3
 
 
+def test_a_failure_of_it_does_not_make_a_question_of_fact(office: Office) -> None:
+    office.answers = [ModelError(f"busy: {BEGUN_BEFORE}")]
+    office.run(BOOK, consent="yes")
+    assert office.did == ["book"]
+
+
 def test_an_automatic_yes_does_not_answer_for_it(office: Office) -> None:
     office.answers = ["deny: no", "ask: look"]
     office.run(BOOK, SEND, consent="yes")
