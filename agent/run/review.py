@@ -18,11 +18,11 @@ from quoth.agent.run.models import Models, OwnModel
 from quoth.agent.run.options import Review
 from quoth.agent.run.run import RUNNING
 from quoth.agent.session.origins import is_typed
-from quoth.neuro.backends.base import ModelError, Usage, as_backend
+from quoth.neuro.backends.base import Usage, as_backend
 from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.ports import BEGUN_BEFORE, LOST_REQUEST, QUOTED
 from quoth.tools.call.redaction import Redactor, redact
-from quoth.tools.errors import PERMISSION, ToolError, UsageError
+from quoth.tools.errors import PERMISSION
 from quoth.tools.lisp.printer import print_string, print_value
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.roles import always_asks
@@ -84,7 +84,7 @@ class ModelReviewer:
                 )
         except TimeoutError:
             return ask(f"{name} did not answer within {SECONDS:g} s")
-        except (ToolError, ModelError, UsageError) as error:
+        except Exception as error:  # whatever is broken, the person is asked
             return ask(": ".join(filter(None, (f"{name} failed", _own(str(error))))))
         kind, words = read_review(text)
         if kind == "deny":
@@ -104,7 +104,7 @@ class ModelReviewer:
         if call.quoted or call.each_time or PERMISSION in call.form.args or not self._review.may_allow:
             return False
         always = {BY_NAME.get(why, why) for why in always_asks(tool).split(" and ") if why}
-        return always.union(tool.effects).issubset(self._review.may_allow)
+        return bool(tool.effects) and always.union(tool.effects).issubset(self._review.may_allow)
 
     def _shown(self, tool: CognitiveTool, call: Call, reason: str) -> Iterator[str]:
         """The lines about a call; all that a stranger may have written is between quotation marks."""

@@ -161,6 +161,7 @@ def test_a_quotation_and_a_question_of_fact_remain_the_persons(office: Office) -
         ("", "gave no usable answer"),
         ("I think that it is fine.", "gave no usable answer"),
         (ModelError("the server is gone"), "failed: the server is gone"),
+        (RuntimeError("it broke"), "failed: it broke"),
         (0.5, "did not answer within 0.1 s"),
     ],
 )
@@ -209,6 +210,14 @@ def test_no_other_line_shows_a_declared_secret(office: Office) -> None:
     office.run('(stow :pin "blue moon")', tools=[stow], task="Stow my pin, blue moon.")
     assert "blue moon" not in office.prompts[0]
     assert office.prompts[0].count("[secret]") >= 3
+
+
+def test_a_tool_without_effects_has_no_kind_that_it_may_allow(office: Office) -> None:
+    files(office.folder, {"rules.hy": "(ask (sum))"})
+    office.answers = ["allow: fine"]
+    add = tool("sum", lambda word: "done", params={"word": {"type": str}}, effects=[])
+    office.run('(sum :word "a")', tools=[add], policy=office.folder / "rules.hy", may_allow=("net",))
+    assert len(office.person.asked) == 1
 
 
 def test_a_failure_of_it_does_not_make_a_question_of_fact(office: Office) -> None:
