@@ -315,6 +315,13 @@ class Worktrees:
             gone = {one.path for one in changes if is_missing_side(one.after)}
             added = [one.path for one in changes if is_missing_side(one.before)]
             mixed.update(other for path in added for other in self._in_the_way(path, gone))
+            ignored = git.ignored_changes()
+            mixed.update(
+                one.path
+                for one in changes
+                if one.path in ignored
+                and content_of(self.repo.top / one.path) not in (None, git.on_disk(one)[0])
+            )
             if mixed:
                 files = ", ".join(map(file_name, sorted(mixed)[:SHOWN]))
                 raise ToolError(

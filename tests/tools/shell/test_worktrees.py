@@ -163,6 +163,19 @@ def test_a_merge_leaves_a_file_that_a_new_folder_or_file_would_replace(place: Pl
     assert sorted(one.name for one in mine.iterdir()) == ["c.txt", "d.txt"]
 
 
+@pytest.mark.parametrize("mark", ["assume-unchanged", "skip-worktree"])
+def test_a_merge_leaves_a_change_that_git_was_told_to_ignore(place: Place, mark: str) -> None:
+    trees = Worktrees(place.shop)
+    commit = changed(trees, "s1", a_txt="1\n")
+    place.sh(f"git update-index --{mark} a.txt")
+    (place.shop / "a.txt").write_text("mine\n")
+    assert "change a.txt." in complaint(ToolError, lambda: merged(trees, "s1", commit))
+    assert ((place.shop / "a.txt").read_text(), trees.known("s1").state) == ("mine\n", "")
+    place.sh(f"git update-index --no-{mark} a.txt; git checkout -q a.txt")
+    merged(trees, "s1", commit)
+    assert (place.shop / "a.txt").read_text() == "1\n"
+
+
 def test_a_merge_turns_files_into_folders_and_back(place: Place) -> None:
     trees = Worktrees(place.shop)
     made, _ = trees.open("s1")
