@@ -170,8 +170,8 @@ def table_of(mode: Mode, table: ToolTable, answers: RecordedAnswers) -> ToolTabl
     made, body = table.copy(), answers.answer if mode == "recorded" else _dry
     for tool in table:
         if not stays(tool):
-            own: dict[str, Any] = {"_body": body, "_changes": None, "returns": None, "input_model": None}
-            made.register(replace(tool, **own), replace=True)
+            other = replace(tool, _body=body, _changes=None, returns=None, input_model=None)
+            made.register(other, replace=True)
     return made
 
 
