@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import mcp_kills
-import pytest
 
 
-@pytest.mark.parametrize("seed", [1])
-def test_each_effect_happens_once_whenever_one_of_them_is_killed(seed: int) -> None:
-    wrong, kills = mcp_kills.story(seed, most=2)
-    assert (wrong, kills > 0) == ("", True)
+def test_each_effect_happens_once_whenever_one_of_them_is_killed() -> None:
+    killed = 0
+    for seed in range(1, 9):  # on a fast machine each process of a story may end before its kill
+        wrong, kills = mcp_kills.story(seed, most=2)
+        assert wrong == ""
+        killed += kills
+        if killed:
+            break
+    assert killed > 0
