@@ -84,7 +84,7 @@ class ModelReviewer:
                 )
         except TimeoutError:
             return ask(f"{name} did not answer within {SECONDS:g} s")
-        except Exception as error:  # whatever is broken, the person is asked
+        except Exception as error:  # an unforeseen error lets the person be asked
             return ask(": ".join(filter(None, (f"{name} failed", _own(str(error))))))
         kind, words = read_review(text)
         if kind == "deny":

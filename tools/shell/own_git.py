@@ -193,7 +193,7 @@ class OwnGit:
         return {os.fsdecode(name) for name in names if name and not name.endswith(b"/")}
 
     def ignored_changes(self) -> set[str]:
-        """The files whose changes git was told to ignore, so that ``changed`` does not see them."""
+        """The files whose changes a setting of git ignores, so that ``changed`` does not see them."""
         rows = os.fsdecode(self("ls-files", "-v", "-z")).split("\0")
         return {row[2:] for row in rows if row[:1] == "S" or row[:1].islower()}
 
