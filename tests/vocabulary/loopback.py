@@ -23,6 +23,7 @@ class Handler(BaseHTTPRequestHandler):
     """Takes the next answer of the server's list; the last one is given again and again."""
 
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or a body waits 40 ms for the ACK of its head, on a connection used again
     server: Server
 
     def do_GET(self) -> None:
@@ -141,7 +142,7 @@ def loopback(answer: Answer, certificate: ssl.SSLContext | None = None) -> Itera
     """A server that runs while the block does, and gives ``answer`` until it is told otherwise; with a
     ``certificate`` it speaks TLS."""
     server = Server(answer, certificate)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.002})
     thread.start()
     try:
         yield server
