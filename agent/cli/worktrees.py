@@ -98,6 +98,7 @@ def remove(options: RemoveWorktreeOptions) -> int:
     repository = _repository(options)
     one = repository.known(options.name)
     _require_idle(options, one.name)
+    _require_no_requests(options, one.name)
     if one.ahead or one.uncommitted:
         question = f"Remove the worktree {one.name} ({_state(options, one)})? Its work is lost."
         if not (options.yes or confirmed(question, no_input=options.no_input)):
@@ -140,6 +141,18 @@ def _committed(options: WorktreeOptions | MergeOptions) -> tuple[Worktrees, str,
 def _require_idle(options: Options, name: str) -> None:
     if _is_running(options, name):
         raise UsageError(f"A run is in progress in the worktree {name}. Wait for its end, or interrupt it.")
+
+
+def _require_no_requests(options: Options, name: str) -> None:
+    from quoth.agent.cli.consent import opened
+
+    with opened(options) as (_, broker):
+        waiting = broker.requests(session=name) if broker else []
+    if waiting:
+        how = options.typed("deny", waiting[0].id)
+        raise UsageError(
+            f"Session {name} waits for your decision on {number_of(len(waiting), 'request')}. First: {how}"
+        )
 
 
 def _is_running(options: Options, name: str) -> bool:

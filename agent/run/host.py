@@ -257,6 +257,7 @@ class SessionHost:
             "user": self.user,
             **self.settings,
             **({"chat": self.chat} if self.chat else {}),
+            **({"worktree": True} if self.workspace.root != self.workspace.home else {}),
             "versions": told_versions(tool for tool in self.table if not tool.remote),
             **({} if remote is None else {"remote-versions": remote.versions}),
             "rules": self.policy.digest,

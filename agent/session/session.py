@@ -97,10 +97,16 @@ class Session:
 
     def open(self, given: Callable[[], Mapping[str, Any]]) -> None:
         """Record an opening with the options ``given``, unless the last one is the same. The options describe
-        every tool, so they are computed once."""
+        every tool, so they are computed once. Raises UsageError for a session without its worktree."""
         if self._is_open():
             return
         event, told = self.opening(), given()
+        if not told.get("worktree") and self._had_worktree():
+            raise UsageError(
+                f"The git worktree of session {self.id} was removed, and the session does not work in the"
+                " project. Begin another session, or make the worktree again: quoth run --worktree --session"
+                f" {self.id} (in Python: worktree=True)."
+            )
         if event is None or self.given() != told or self.foreign():
             with self.transcript.together(synced=False):  # alone it need not be on disk
                 event = self.transcript.append(self.id, "session", told)
@@ -114,6 +120,11 @@ class Session:
             if self._is_open():
                 self._open = None
                 self.open(given)
+
+    def _had_worktree(self) -> bool:
+        return any(
+            event.data.get("worktree") is True for event in self.transcript.events(self.id, kind="session")
+        )
 
     def _is_open(self) -> bool:
         """Whether the session was opened here and was not removed since; a removed session begins again."""

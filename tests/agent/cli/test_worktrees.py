@@ -103,3 +103,16 @@ def test_a_worktree_is_not_a_project_of_its_own(place: Place) -> None:
         assert "s1" in quoth("worktrees", *words, cwd=place.shop).err
     bad = quoth("run", "x", "--worktree", "--session", "a b", cwd=place.shop)
     assert bad.code == 2
+
+
+def test_a_worktree_in_which_a_request_waits_is_not_removed(place: Place) -> None:
+    asks = tuple(word for word in RUN if word != "--yes")
+    assert quoth(*asks, "--session", "s1", "Shout.", cwd=place.shop).code == 3
+    (request,) = json.loads(quoth("pending", "--json", cwd=place.shop).out)
+    refused = quoth("worktrees", "remove", "s1", "--yes", cwd=place.shop)
+    assert (refused.code, (worktrees_dir(place.shop) / "s1").exists()) == (2, True)
+    how = refused.err.partition("quoth deny ")[2].split()
+    assert how == [request["id"]]
+    assert quoth("deny", *how, cwd=place.shop).code == 0
+    removed = quoth("worktrees", "remove", "s1", "--yes", cwd=place.shop)
+    assert removed.code == 0, removed.err

@@ -156,3 +156,24 @@ def test_a_session_goes_on_in_its_worktree(place: Place) -> None:
         assert one._agent.workspace.root == Worktrees(place.shop).folder / "s1"
     with agent(place.shop, session="main") as one:
         assert one._agent.workspace.root == place.shop
+
+
+def test_a_session_whose_worktree_was_removed_does_not_work_in_the_project(place: Place) -> None:
+    with agent(place.shop, WRITE.format("new"), session="s1", worktree=True) as one:
+        assert one.run("Write new.").status == "pending"
+        (request,) = one._agent.broker.requests()
+        one._agent.broker.decide(request.id, Decision("once"))
+    Worktrees(place.shop).remove("s1")
+    with agent(place.shop, WRITE.format("new"), "Done.", session="s1", consent="yes") as one:
+        for work in (
+            one.resume,
+            lambda: one.run("Write new."),
+            lambda: one.say("Write new."),
+            lambda: one.call(WRITE.format("new")),
+        ):
+            assert "was removed" in complaint(UsageError, work)
+    assert not (place.shop / "new.txt").exists()
+    with agent(place.shop, "Done.", session="s1", worktree=True, consent="yes") as one:
+        one.resume()
+    assert (Worktrees(place.shop).folder / "s1" / "new.txt").exists()
+    assert not (place.shop / "new.txt").exists()
