@@ -47,6 +47,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
         'quoth policy explain \'(write-file :path "a.txt" :content "")\'',
         "quoth policy explain '(read-file \"a.txt\")' --user ben --policy rules.hy",
     ),
+    "policy revoke": ("quoth policy revoke", "quoth policy revoke hm4kq"),
     "trust": ("quoth trust", "quoth trust ~/project"),
     "guard": ("quoth guard install claude-code", "quoth guard codex < call.json"),
     "pending": ("quoth pending", "quoth pending hm4kq"),

@@ -16,6 +16,7 @@ from quoth.agent.cli.options import (
     DONE,
     FAILED,
     REMOTE,
+    SHARED,
     WORK,
     Actions,
     Options,
@@ -86,6 +87,13 @@ class ExplainOptions(Options):
     @property
     def channel(self) -> str:
         return f"acp {self.client}" if self.client else ""
+
+
+class RevokeOptions(Options):
+    groups = f"--session {SHARED}"
+    id: str | None = argument(
+        "ID", "id of the request whose approval or denial lasts (default: list all)", nargs="?"
+    )
 
 
 class TrustOptions(Options):
@@ -210,6 +218,36 @@ def _explain_session(options: ExplainOptions) -> int:
         for line in past_call_lines(one.id, str(one.form), one.verdict):
             print_line(line)
     print_line(past_calls_line(session, counts))
+    return DONE
+
+
+def revoke(options: RevokeOptions) -> int:
+    """End what a person granted, or denied from now on, while deciding a request; without an ID list all
+    that."""
+    from quoth.agent.cli.consent import find, opened, require_no_agent
+    from quoth.agent.terminal.input import require_person
+
+    if options.id is not None:
+        require_person()
+    with opened(options, lists=options.id is None) as (_, broker):
+        if options.id is None:
+            found = broker.granted(options.session) if broker else []
+            if options.json:
+                print_json([one.request.to_json() | {"granted": one.granted} for one in found])
+            for one in () if options.json else found:
+                print_line(visible(one.rule_line))
+            if not found and not options.json:
+                complain("Nothing is granted or denied in a session.")
+            return DONE
+        asked = find(options, options.id, broker)
+        assert broker is not None, "it has found one"
+        if asked.route == "guard":
+            require_no_agent()
+        ended = broker.revoke(asked.id, options.asker)
+    if options.json:
+        print_json(ended.to_json())
+    else:
+        print_line(f"Revoked in session {ended.session}: {visible(ended.form)} is asked about again.")
     return DONE
 
 
@@ -382,5 +420,6 @@ ACTIONS: Actions = {
         explain,
         "Show which rules match a call and which one decides, or how the rules judge a session's calls.",
     ),
+    "revoke": (revoke, "End a permission or a denial that you gave in a session, or list them."),
     "example": (example, "Print rules that allow git, tests and linters without a question."),
 }

@@ -29,7 +29,8 @@ def policy_answer(host: SessionHost, form: str, route: Route) -> str:
     """How the rules judge a call of ``form``, or the rules with those of this session. Raises UsageError."""
     if form:
         return explained(host, form, route)
-    return rules_page(host.policy, host.broker.rules_of(host.session, host.user))
+    granted = host.broker.granted(host.session, host.user)
+    return rules_page(host.policy, [one.rule_line for one in granted])
 
 
 def pending_answer(host: SessionHost, request: str) -> str:

@@ -58,7 +58,7 @@ from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, Pending, Qu
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.read_error import ReadError
 from quoth.tools.lisp.reader import read_one
-from quoth.tools.policy.scope import covers, denying, read_scope
+from quoth.tools.policy.scope import covers, read_scope
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.text import one_line
@@ -445,7 +445,7 @@ class Broker(Decisions):
             of = {"tool": tool.name, "version": tool.version, "state": "decided"}
             lasting = rows.where(**of, decision="duration", digest=digest)
             known = [*refused, *lasting, *rows.where(**of, decision="scope")]
-            return [row for row in known if row.granted is not None and row.expires > rows.now]
+            return [row for row in known if row.lasts(rows.now)]
 
         settled = self._rows.change(call.session, call.user, act)
         if not isinstance(settled, list):
@@ -465,17 +465,6 @@ class Broker(Decisions):
                 until = f"until {_clock_time(row.expires)}"
                 return Verdict("allow", f"granted {until} by {_who(row.decider)} (request {row.id})", rule)
         return None
-
-    def rules_of(self, session: str, user: str) -> list[str]:
-        """The rules that a person has made for a session while deciding its requests, each with its end."""
-        rows = self._rows.look(session, user)
-        made = [*rows.where(decision="scope"), *rows.where(decision="deny")]
-        return [
-            f"{denying(row.granted) if row.decision == 'deny' else row.granted}  (in this session, until"
-            f" {_clock_time(row.expires)})"
-            for row in made
-            if row.granted and row.expires > rows.now
-        ]
 
     def _used(self, rows: Rows, tool: CognitiveTool, call: Call, row: RequestRow) -> Verdict | EditedCall:
         """The verdict, or edited call, that results from a decision just used."""

@@ -279,9 +279,46 @@ class Decisions(RequestStore):
             rows.put(done)
             return done
 
-        # The decision and its audit row are written together.
-        with self._store().transaction() if isinstance(self._audit, StoreAudit) else contextlib.nullcontext():
+        with self._together():
             return self._rows.change(asked.session, asked.user, act).request
+
+    def granted(self, session: str | None = None, user: str | None = None) -> list[RequestRow]:
+        """The requests whose decisions still last: granted permissions, and rules that deny."""
+        return [
+            row
+            for row in self._rows.every(waiting=False)
+            if row.lasts(self._rows.now()) and session in (None, row.session) and user in (None, row.user)
+        ]
+
+    def revoke(self, request: str, by: str) -> Request:
+        """End what a decision grants, or denies from now on; its calls are asked about again. Raises
+        UsageError."""
+        asked = self._find(request)
+        shown = from_model(read_one(asked.shown))
+
+        def act(rows: Rows) -> RequestRow:
+            (row,) = rows.where(id=request) or [asked]
+            if not row.lasts(rows.now):
+                raise UsageError(f"Request {row.id} grants nothing now. quoth policy revoke lists what does.")
+            ended = replace(row, expires=rows.now)
+            rows.put(ended)
+            return ended
+
+        with self._together():
+            ended = self._rows.change(asked.session, asked.user, act)
+            if self._audit is not None:
+                consent = f"revoked by {_who(by)} (request {asked.id})"
+                decision = Decision(by=by, rule=asked.granted or "")
+                told = decision_row(decision, consent, asked.tool, shown.digest, asked.shown)
+                marks = {"session": asked.session, "user": by or asked.user, "parent": asked.call}
+                self._audit.write(told | marks)
+        return ended.request
+
+    def _together(self) -> contextlib.AbstractContextManager[object]:
+        """A decision and its audit row are written together."""
+        if isinstance(self._audit, StoreAudit):
+            return self._store().transaction()
+        return contextlib.nullcontext()
 
     def offer(self, request: str) -> str:
         """A rule that would allow a call that was approved ENOUGH times, or an empty text. It is only a

@@ -23,7 +23,7 @@ from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, UsageError,
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.policy.limits import by_effects, with_maker
-from quoth.tools.policy.scope import suggested
+from quoth.tools.policy.scope import denying, suggested
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Statement, Store
@@ -76,6 +76,17 @@ class RequestRow:
     program: str = ""
     shapes: str = ""
     plan: str = ""
+
+    def lasts(self, now: float) -> bool:
+        """Whether its decision is a grant, or a rule that denies, that has not ended."""
+        return self.granted is not None and self.expires > now
+
+    @property
+    def rule_line(self) -> str:
+        """What its decision grants or denies, with its id, its session and its end."""
+        rule = self.granted or self.shown
+        rule = denying(rule) if self.decision == "deny" else rule
+        return f"{self.id}  {rule}  (in session {self.session}, until {_clock_time(self.expires)})"
 
     @property
     def request(self) -> Request:
@@ -234,6 +245,8 @@ class _StoredRows:
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (*of, row.decided, row.expires),
             )
+        elif row.granted is not None:
+            self._run("UPDATE grants SET expires = ? WHERE request = ?", (row.expires, row.id))
         if row.program:
             self._run(
                 "INSERT OR REPLACE INTO plans (request, program, shapes, text) VALUES (?, ?, ?, ?)",

@@ -203,6 +203,20 @@ def test_a_scope_is_shown_and_wanted_before_it_counts(here: Path) -> None:
     wait(here, OTHER, "s2")
 
 
+def test_what_was_granted_in_a_session_is_listed_and_revoked(here: Path) -> None:
+    request = wait(here)
+    assert "quoth policy revoke" in refused(here, "policy", "revoke", request)
+    done(here, "approve", request, "--scope", "--yes")
+    rule = '(allow (write-file :content _ :path (under "src") :only))'
+    listed = done(here, "policy", "revoke")
+    assert listed.startswith(f"{request}  {rule}  (in session s1, until 2")
+    assert [one["granted"] for one in told(here, "policy", "revoke")] == [rule]
+    assert "belongs to session s1" in refused(here, "policy", "revoke", request, "--session", "s2")
+    assert done(here, "policy", "revoke", request).startswith("Revoked in session s1: ")
+    assert told(here, "policy", "revoke") == []
+    wait(here, OTHER)
+
+
 def test_a_scope_may_be_a_rule_of_ones_own_and_for_a_while(here: Path) -> None:
     request = wait(here)
     rule = '(write-file :path (under "src") :content (len (<= 3)))'
@@ -551,6 +565,7 @@ NO = f"{A_PROGRAM_THAT_A_TOOL}."
         ["approve", "ID", "--scope", "--yes"],
         ["approve", "ID", "--edit", OTHER],
         ["deny", "ID"],
+        ["policy", "revoke", "ID"],
         ["trust"],
         ["call", WRITE, "--yes"],
         ["resume", "s1", "--yes"],

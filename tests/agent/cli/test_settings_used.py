@@ -105,6 +105,7 @@ USES: dict[str, list[list[str]]] = {
     "belt": [["belt", "--model", "scripted:r.txt", "--policy", "p.hy"], ["belt", *REMOTE]],
     "policy check": [["policy", "check"], ["policy", "check", *REMOTE]],
     "policy explain": [["policy", "explain", '(echo :text "x")']],
+    "policy revoke": [["policy", "revoke"], ["policy", "revoke", "--shared", NO_REDIS]],
     "audit": [["audit"]],
     "pending": [["pending"], ["pending", "--shared", NO_REDIS]],
     "approve": [["approve", "REQUEST", "--resume"]],

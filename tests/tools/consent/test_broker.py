@@ -448,6 +448,29 @@ def test_a_no_with_a_scope_is_a_rule_of_its_session(store: Store) -> None:
     assert not body.ran
 
 
+@pytest.mark.parametrize(
+    ("kind", "rule", "during"),
+    [("scope", "(probe)", "ok"), ("duration", "", "ok"), ("deny", "(allow (probe))", "denied")],
+)
+def test_what_a_person_granted_or_denied_for_a_while_can_be_revoked(
+    store: Store, kind: Any, rule: str, during: str
+) -> None:
+    here = desk(store, probe())
+    own = {"user": "bob", "session": "s"}
+    here.pass_through("(probe)", **own)
+    asked = here.decide(kind, rule=rule)
+    assert here.pass_through("(probe)", **own).status == during
+    assert [one.id for one in here.broker.granted("s", "bob")] == [asked.id]
+    assert not here.broker.granted("s", "eve")
+    assert here.broker.revoke(asked.id, "eve").decision == kind
+    assert not here.broker.granted()
+    assert here.pass_through("(probe)", **own).status == "pending"
+    with pytest.raises(UsageError, match=f"{asked.id} grants nothing"):
+        here.broker.revoke(asked.id, "eve")
+    said = [row["consent"] for row in here.rows if row["route"] == "decision"]
+    assert said[-1] == f"revoked by eve (request {asked.id})"
+
+
 # A scope
 
 
