@@ -23,7 +23,7 @@ class Handler(BaseHTTPRequestHandler):
     """Takes the next answer of the server's list; the last one is given again and again."""
 
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # or a body waits 40 ms for the ACK of its head, on a connection used again
+    disable_nagle_algorithm = True  # or, on a connection used again, a body waits 40 ms for an ACK
     server: Server
 
     def do_GET(self) -> None:
