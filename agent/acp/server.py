@@ -57,7 +57,7 @@ from quoth.agent.events import AgentEvent
 from quoth.agent.reply import ReplyReason
 from quoth.agent.session.index import find_session, fork_session, place_in, summaries
 from quoth.agent.session.render import title
-from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.errors import QuothError, UsageError, no_such
 from quoth.tools.history.outline import SessionRow
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.storage.database import Store
@@ -69,6 +69,7 @@ PROTOCOL = 1
 INVALID_PARAMS, INTERNAL, AUTH_REQUIRED = -32602, -32603, -32000
 NAME_CHARS = 60  # of a client's name
 LISTED = 50  # sessions of one page of session/list
+METHOD = "login"
 LOGIN = "quoth models login PROVIDER"
 STOPS: dict[ReplyReason, StopReason] = {
     "answered": "end_turn",
@@ -139,11 +140,13 @@ class AcpServer:
                     fork=SessionForkCapabilities(),
                 ),
             ),
-            auth_methods=[AuthMethodAgent(id="login", name=LOGIN, description=f"Run in a terminal: {LOGIN}")],
+            auth_methods=[AuthMethodAgent(id=METHOD, name=LOGIN, description=f"Run in a terminal: {LOGIN}")],
         )
 
     async def authenticate(self, method_id: str, **_: Any) -> None:
-        """Nothing to do here: the key is stored in a terminal, and looked for at the next prompt."""
+        """The key is stored in a terminal, and looked for at the next prompt."""
+        if method_id != METHOD:
+            raise _refusal(no_such("login method", method_id, [METHOD]))
 
     # Sessions
 

@@ -77,12 +77,22 @@ def locations_of(tool: CognitiveTool | None, form: CallForm, root: str) -> list[
     ]
 
 
+def _title(tool: CognitiveTool | None, form: CallForm) -> str:
+    """The call with each argument named, in the order of the parameters: the same text live, where it is as
+    the model wrote it, and from a transcript."""
+    args = named_args(tool, form)
+    if tool is None or len(args) < len(form.args) + len(form.positional):
+        return str(form)
+    known = [param.name for param in tool.params if param.name in args]
+    return str(CallForm(form.tool, {name: args[name] for name in (*known, *args)}))
+
+
 def call_update(id: str, form: CallForm, table: ToolTable, root: str) -> Any:
-    """The update that a call begins; its title is its form."""
+    """The update that a call begins."""
     tool = table.find(form.tool)
     return start_tool_call(
         id,
-        str(form),
+        _title(tool, form),
         kind=kind_of(tool),
         status="in_progress",
         raw_input=named_args(tool, form),

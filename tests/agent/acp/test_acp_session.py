@@ -136,6 +136,36 @@ async def test_a_restart_keeps_title_mode_and_rules_of_the_session(shop: Path) -
     assert (client.asked, client.calls()) == ([], [(WRITE, "failed")])
 
 
+async def test_a_session_that_is_loaded_shows_the_titles_that_its_calls_had(tmp_path: Path) -> None:
+    files(tmp_path, {"a.txt": "x\n"})
+    said = ("(eval (+ 1 2))", '(read-file "a.txt")', '(grep-search :path "a.txt" :pattern "x")', "Done.")
+    seen = []
+    for work in ("prompt", "load"):
+        server, client = server_of(lambda: FakeModel(*said), {"workspace": tmp_path, "session": "s"})
+        if work == "load":
+            await server.load_session(str(tmp_path), "s")
+        else:
+            await server.new_session(str(tmp_path))
+            await server.prompt("s", [text_block("Look.")])
+        await server.aclose()
+        seen.append(client.calls())
+    live, loaded = seen
+    assert len(live) == 3
+    assert loaded == live
+
+
+async def test_a_login_that_is_not_offered_is_refused_with_those_that_are(tmp_path: Path) -> None:
+    server, _ = server_of(lambda: FakeModel("Hi."), {"workspace": tmp_path})
+    offered = (await server.initialize(1)).auth_methods
+    for method in offered:
+        await server.authenticate(method.id)
+    with pytest.raises(RequestError) as wrong:
+        await server.authenticate("logn")
+    assert wrong.value.code == -32602
+    assert "logn" in str(wrong.value)
+    assert all(method.id in str(wrong.value) for method in offered)
+
+
 async def test_a_restart_keeps_what_was_chosen_before_the_first_turn(shop: Path) -> None:
     async def server(work: Any) -> Any:
         def opening(folder: Path, session: str | None, *_: Any) -> AsyncAgent:
