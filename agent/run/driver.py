@@ -25,7 +25,7 @@ from quoth.agent.session.session import RunLog, read_messages
 from quoth.neuro.backends.base import Usage
 from quoth.neuro.backends.messages import Image, Messages
 from quoth.neuro.prompt.dialects import Dialect
-from quoth.tools.call.call import ToolResult, new_call
+from quoth.tools.call.call import Call, Route, ToolResult, new_call
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.history.checkpoints import Checkpoints
 from quoth.tools.history.event import read_form, written_form
@@ -71,7 +71,8 @@ class Driver:
         before = {*table.hidden, *told.get("hidden", ())}
         if self.host.chat:
             return self.host.parts.offers.table(table, dialect, ALL_SPEAKERS, "chat", before)
-        return self.host.parts.offers.table(table, dialect, self.host.user, "reply", before)
+        route: Route = "agent" if "caller" in told else "reply"
+        return self.host.parts.offers.table(table, dialect, self.host.user, route, before)
 
     def stops(self) -> bool:
         """Whether a run ends with the first reply that has calls."""
@@ -150,6 +151,7 @@ class Driver:
         host = self.host
         spec, log = RunSpec.read(told), RunLog(host.record, name)
         speaker, talk = spec.speaker or host.user, host.record.talk_of(messages)
+        caller = caller_of(told)
         checkpoints = host.transcript.checkpoints(host.session, name)
         kept = self._kept(checkpoints, place, speaker)
         if place and not kept:
@@ -162,7 +164,7 @@ class Driver:
             backend=host.models.for_run() if live else None,
             context=replace(context, catalog=host.catalog.of(table)),
             services=lambda run: services_for(host, run),
-            limits=host.limits if live else RunLimits.of(spec.limits),
+            limits=host.limits if live and caller is None else RunLimits.of(spec.limits),
             funds=host.parts.funds,
             listener=None if ends else host.events.listener,
             pages=host.pages if live else OnlyNames(),
@@ -177,7 +179,7 @@ class Driver:
             note=self._note(name) if live and past.left else "",
         )
         talk.known, talk.table = self._known(name, messages), talk.table or host.table
-        run = build_run(spec, log, past, messages, parts)
+        run = build_run(spec, log, past, messages, parts, caller)
         run.stops = run.stops or stops or ended.get("after-tags") == "stop"
         goes_on: tuple[Any, ...] = ()
         if live:
@@ -239,6 +241,13 @@ class Driver:
         began; a sub-agent may have only some of the agent's tools."""
         table = self.host.table if told.get("tools") is None else chosen(self.host.table, told["tools"])
         return _hiding(table, told)
+
+
+def caller_of(told: Mapping[str, Any]) -> Call | None:
+    """The call that the run with this stimulus works for, if that is in another session: a sub-agent in a
+    worktree keeps its depth and route, also when its own session is resumed."""
+    said = told.get("caller")
+    return said and Call(said["id"], CallForm("cognitive-loop"), said["route"], depth=said["depth"])
 
 
 def _hiding(table: ToolTable, told: Mapping[str, Any]) -> ToolTable:

@@ -283,12 +283,13 @@ class RunTeam:
         """Record the start of the run with its lent budget, unless it is already recorded."""
         if run.past.stimulus is None:
             run.spec = replace(run.spec, limits={**vars(run.limits), **run.budget.bounds})
-            place = self._agent.parts.call_log.place(call.id)
+            place, told = self._agent.parts.call_log.place(call.id), run.spec.written()
             if run.session != call.session:
                 given = self._agent.given()
                 run.log.session.open(lambda: {**given, "worktree": True})
                 place = 0
-            run.log.reply = run.log.add("stimulus", run.spec.written(), parent=place)
+                told["caller"] = {"id": call.id, "depth": call.depth, "route": call.route}
+            run.log.reply = run.log.add("stimulus", told, parent=place)
 
     def _heard(self, past: Past, who: SubAgent, context: ToolContext) -> Listener:
         """A listener that passes on the sub-agent's events under its name. The side effects of its calls

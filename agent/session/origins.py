@@ -293,9 +293,10 @@ class SessionOrigins:
         if data.get("chat"):
             self._reads(seq, MESSAGE, data["text"], said=True)
         user = self._users[run] = str(data.get("speaker") or data["user"])
-        if run.endswith(SUB_AGENT):
+        caller = data.get("caller")  # of a sub-agent in a session of its own
+        if run.endswith(SUB_AGENT) or (caller and caller["route"] not in (*TYPED, "flight")):
             return
-        if "/" in run:
+        if "/" in run or (caller and caller["route"] == "flight"):
             self._index.text(PLAN, data["text"])
         else:
             self._say(data["text"], user)
@@ -483,6 +484,7 @@ def past_calls(
             data = event.data
             user = str(data.get("user") or origins.user_of(event.run))
             depth = event.key.removeprefix(f"{event.run}/").count("/") + event.run.count(SUB_AGENT)
+            depth += routes.inside.get(event.run, 0)
             marks = {"user": user, "session": session, "depth": depth, "key": event.key, "run": event.run}
             marks |= {"edited": bool(data.get("edited"))}
             call = new_call(read_form(data["form"]), route=routes.of(event, data, depth), **marks)
@@ -498,10 +500,13 @@ class _Routes:
         self._chats: set[str] = set()
         self._flights: set[int] = set()
         self._programs: set[int] = set()
+        self.inside: dict[str, int] = {}  # the depth of runs that work for a call in another session
 
     def take(self, event: Event) -> None:
         if event.kind == "stimulus" and "chat" in event.data:
             self._chats.add(event.run)
+        elif event.kind == "stimulus" and "caller" in event.data:
+            self.inside[event.run] = event.data["caller"]["depth"] + 1
         elif event.kind == "flight":
             self._flights.add(event.seq)
         elif event.kind == "call" and read_form(event.data["form"]).tool == PROGRAMS:
@@ -515,7 +520,7 @@ class _Routes:
             return "program"
         if event.parent in self._flights:
             return "flight"
-        if event.run.endswith(SUB_AGENT):
+        if event.run.endswith(SUB_AGENT) or event.run in self.inside:
             return "agent"
         return "tool" if depth else "chat" if event.run in self._chats else "reply"
 

@@ -7,13 +7,15 @@ from pathlib import Path
 
 import pytest
 from git_layouts import Place, repository
-from words import agent, async_agent, complaint
+from words import agent, async_agent, complaint, files
 
 from quoth.agent.run.worktrees import open_worktree
+from quoth.agent.session.origins import past_calls
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
+from quoth.tools.registry.table import ToolTable
 from quoth.tools.shell.worktrees import Worktrees
 
 WRITE = '(write-file :path "{0}.txt" :content "{0}\\n")'
@@ -177,3 +179,29 @@ def test_a_session_whose_worktree_was_removed_does_not_work_in_the_project(place
         one.resume()
     assert (Worktrees(place.shop).folder / "s1" / "new.txt").exists()
     assert not (place.shop / "new.txt").exists()
+
+
+def test_a_sub_agent_that_is_resumed_by_its_own_session_keeps_its_depth(place: Place) -> None:
+    rules = '(deny (write-file :path "deep.txt") (depth > 0))\n(ask (write-file))\n(allow _)\n'
+    policy = files(place.shop, {"rules.hy": rules}) / "rules.hy"
+    with agent(place.shop, WRITE.format("new"), session="main", policy=policy) as made:
+        assert made.call(LOOP.format("Write new.")).status == "pending"
+        (request,) = made._agent.broker.requests()
+        made._agent.broker.decide(request.id, Decision("once"))
+    with agent(place.shop, WRITE.format("deep"), "Done.", session=request.session, policy=policy) as made:
+        (reply,) = made.resume()
+        assert [call.result.status for call in reply.calls] == ["ok", "denied"]
+        assert [
+            call.route for _, call, _ in past_calls(made._agent.transcript, request.session, ToolTable)
+        ] == ["agent"] * 2
+
+
+@pytest.mark.parametrize("route", ["reply", "call"])
+def test_the_task_that_a_model_gives_is_not_a_persons_words(place: Place, route: str) -> None:
+    form = LOOP.format("Write to ben@x.example.")
+    replies = ["Done."] if route == "call" else [form, "Done.", "Done."]
+    with agent(place.shop, *replies, session="main", consent="yes") as made:
+        assert (made.call(form) if route == "call" else made.run("Begin.")).ok
+        (name,) = Worktrees(place.shop).names()
+        said = made._agent.host.parts.origins.live(name).origins.new_words(made._agent.user)
+        assert ("ben@x.example" in said) == (route == "call")
