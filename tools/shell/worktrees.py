@@ -93,9 +93,16 @@ class Worktrees:
                     return back.parent
         return None
 
-    def _alone(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
         busy = f"Another process is changing the worktrees of {self.home}; try again."
-        return hold(f"worktrees of {self.home}", busy, TURN_SECONDS)
+        with hold(f"worktrees of {self.home}", busy, TURN_SECONDS):
+            if self._removing.exists():  # a process was killed
+                packed = self.repo.common / "packed-refs"
+                locks = [packed.with_suffix(".new"), packed.with_suffix(".lock")]
+                _unlock_left(locks, self._removing.stat().st_mtime)
+                self._removing.unlink()
+            yield
 
     # Worktrees
 
@@ -148,7 +155,8 @@ class Worktrees:
             except BaseException:
                 self._clear(name)
                 if not tip:
-                    self._remove_branch(name, head)
+                    with contextlib.suppress(ToolError):
+                        self._remove_branch(name, head)
                 raise
             return Worktree(name, folder, tip or head), True
 
@@ -178,9 +186,20 @@ class Worktrees:
         """Remove the lock of a branch of ours, which a killed git has left: only we change it, one by one."""
         (self.repo.common / f"refs/heads/{PREFIX}{name}.lock").unlink(missing_ok=True)
 
+    @property
+    def _removing(self) -> Path:
+        """A note that a branch is being removed, for which git locks the branches of the person, too."""
+        return self.folder / ".removing"
+
     def _remove_branch(self, name: str, commit: str) -> None:
-        with contextlib.suppress(ToolError):
+        private_folder(self.folder)
+        self._removing.touch()
+        try:
             self.repo.real("update-ref", "-d", f"refs/heads/{PREFIX}{name}", commit)
+        except ToolError:
+            self._removing.unlink()
+            raise
+        self._removing.unlink()
 
     def remove(self, name: str) -> None:
         """Remove a worktree with its branch, and what is in neither another branch nor a commit."""
@@ -189,7 +208,7 @@ class Worktrees:
             self._clear(name)
             self._unlock_branch(name)
             if tip := self.tip(name):
-                self.repo.real("update-ref", "-d", f"refs/heads/{PREFIX}{name}", tip)
+                self._remove_branch(name, tip)
 
     def outside(self) -> int:
         """The number of changed files in the project that are in no commit."""
@@ -411,17 +430,10 @@ class Worktrees:
             return self._finish(name)
 
     def _unlock_head(self, since: float) -> None:
-        """Remove the locks of the current branch that a killed git has left since then. The lock of a living
-        git goes within LOCK_SECONDS."""
+        """Remove the locks of the current branch that a killed git has left since then."""
         branch = self.repo.real("rev-parse", "--symbolic-full-name", "HEAD")
         locks = [self.repo.git / "HEAD.lock", self.repo.common / f"{branch}.lock"]
-        deadline = time.monotonic() + LOCK_SECONDS
-        while (left := [lock for lock in locks if lock.exists()]) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        for lock in left:
-            with contextlib.suppress(FileNotFoundError):
-                if 0 <= lock.stat().st_mtime - since < SECONDS:
-                    lock.unlink()
+        _unlock_left(locks, since)
 
     def _finish(self, name: str) -> str:
         """Finish or roll back a merge that was broken off. Returns the new commit if it is finished."""
@@ -465,6 +477,18 @@ class Worktrees:
                 os.fsencode(one.path) + b"\0" for one in changes if not is_missing_side(one.before)
             )
             git("checkout-index", "--force", "--quiet", "-z", "--stdin", stdin=listed)
+
+
+def _unlock_left(locks: Sequence[Path], since: float) -> None:
+    """Remove locks that a killed git has left since then. The lock of a living git goes within
+    LOCK_SECONDS."""
+    deadline = time.monotonic() + LOCK_SECONDS
+    while (left := [lock for lock in locks if lock.exists()]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for lock in left:
+        with contextlib.suppress(FileNotFoundError):
+            if 0 <= lock.stat().st_mtime - since < SECONDS:
+                lock.unlink()
 
 
 def _is_file(folder: Path, path: str) -> bool:

@@ -137,6 +137,33 @@ def test_locks_that_a_killed_git_left_are_removed(place: Place) -> None:
     assert (place.shop / ".git/HEAD.lock").exists()
 
 
+def test_the_lock_of_a_branch_that_was_being_removed_goes(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees, lock = Worktrees(place.shop), place.shop / ".git/packed-refs.lock"
+    trees.open("s1")
+    ask = trees.repo.real
+
+    def killed(*words: str) -> str:
+        if words[:2] != ("update-ref", "-d"):
+            return ask(*words)
+        lock.touch()
+        lock.with_suffix(".new").touch()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trees.repo, "real", killed)
+        with pytest.raises(KeyboardInterrupt):
+            trees.remove("s1")
+    monkeypatch.setattr("quoth.tools.shell.worktrees.LOCK_SECONDS", 0.0)
+    trees.remove("s1")
+    place.sh("git branch other; git pack-refs --all; git branch -d other")
+    assert (trees.names(), lock.exists()) == ([], False)
+    lock.touch()  # another's
+    trees.open("s2")
+    assert lock.exists()
+
+
 @pytest.mark.parametrize("ignored", ["", "notes\n"])
 def test_a_merge_leaves_a_file_that_a_new_folder_or_file_would_replace(place: Place, ignored: str) -> None:
     trees = Worktrees(place.shop)
