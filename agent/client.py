@@ -31,9 +31,9 @@ from quoth.agent.reply import Output, Reply
 from quoth.agent.run.calls import Calls
 from quoth.agent.run.event_stream import Events, EventStream
 from quoth.agent.run.host import SessionHost, open_host
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import ModelOptions, ToolOptions
-from quoth.agent.run.run import RunLimits
 from quoth.agent.run.runs import Runs, RunSettings
 from quoth.agent.session.index import Having, find_session, latest_session
 from quoth.tools.call.call import ToolResult

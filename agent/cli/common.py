@@ -144,8 +144,8 @@ def agent_of(
 def settings_of(options: Options, channel: str = "") -> Settings:
     """The settings of an agent that ``options`` give; for ``channel`` see agent_of. Raises UsageError."""
     from quoth.agent.run.channels import VARIABLE, HostServices, channels_of
+    from quoth.agent.run.limits import RunLimits
     from quoth.agent.run.options import ModelOptions, Settings
-    from quoth.agent.run.run import RunLimits
     from quoth.tools.call.services import NO_KNOWLEDGE
 
     given = {**vars(options), "instructions": _instructions(options.instructions)}

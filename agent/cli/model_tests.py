@@ -181,7 +181,7 @@ class Examiner:
 
     def _agent(self, calls: NotedCalls, dialect: str, task: Task, hear: Listener) -> AsyncAgent:
         from quoth.agent.client import AsyncAgent
-        from quoth.agent.run.run import RunLimits
+        from quoth.agent.run.limits import RunLimits
         from quoth.tools.loading import load_tools
 
         table = calls.tools()

@@ -23,8 +23,9 @@ from quoth.agent.plan.model import RESULT, Form, Part, Plan, StepBudget
 from quoth.agent.plan.reading import called, knows_all, variables
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, Purse
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.recorder import build_run
-from quoth.agent.run.run import Run, RunLimits, RunParts
+from quoth.agent.run.run import Run, RunParts
 from quoth.agent.run.spec import RunSpec, facts_of
 from quoth.agent.run.subagents import RunTeam, chosen, opening, services_for
 from quoth.agent.run.surroundings import surroundings_of

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from quoth.agent.reply import WrittenPlan as WrittenPlan
     from quoth.agent.run.channels import HostServices as HostServices
     from quoth.agent.run.compaction import Compaction as Compaction
+    from quoth.agent.run.limits import AfterTags as AfterTags
+    from quoth.agent.run.limits import RunLimits as RunLimits
     from quoth.agent.run.options import ModelChoice as ModelChoice
     from quoth.agent.run.options import ModelOptions as ModelOptions
     from quoth.agent.run.options import PolicyChoice as PolicyChoice
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     from quoth.agent.run.options import Review as Review
     from quoth.agent.run.options import ToolChoice as ToolChoice
     from quoth.agent.run.options import ToolOptions as ToolOptions
-    from quoth.agent.run.run import AfterTags as AfterTags
-    from quoth.agent.run.run import RunLimits as RunLimits
     from quoth.agent.run.runs import RunSettings as RunSettings
     from quoth.agent.run.spec import TaskFile as TaskFile
     from quoth.agent.session.index import Having as Having
@@ -194,8 +194,8 @@ _HOMES = {
     "agent.reply": "CallRecord FollowUp Output Reply RunStatus WrittenPlan",
     "agent.run.channels": "HostServices",
     "agent.run.compaction": "Compaction",
+    "agent.run.limits": "AfterTags RunLimits",
     "agent.run.options": "ModelChoice ModelOptions PolicyChoice PolicyOptions Review ToolChoice ToolOptions",
-    "agent.run.run": "AfterTags RunLimits",
     "agent.run.runs": "RunSettings",
     "agent.run.spec": "TaskFile",
     "agent.session.index": "Having",

@@ -19,7 +19,7 @@ from quoth.agent.reply import Reply
 from quoth.agent.run.calls import Calls
 from quoth.agent.run.driver import Driver
 from quoth.agent.run.host import SessionHost
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.subagents import begin
 from quoth.agent.session.past import Past, has_failed
 from quoth.agent.terminal.forms import shortened

@@ -14,8 +14,9 @@ from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.budget import Budget, Purse
 from quoth.agent.run.compaction import gauge_of
 from quoth.agent.run.host import SessionHost
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.observation import send_follow_ups
-from quoth.agent.run.run import Run, RunLimits, RunParts
+from quoth.agent.run.run import Run, RunParts
 from quoth.agent.run.spec import OutputType, RunSpec, image_of
 from quoth.agent.run.subagents import begin, chosen, services_for
 from quoth.agent.run.surroundings import surroundings_of

@@ -14,6 +14,7 @@ from quoth.agent.config.config import Config
 from quoth.agent.events import AgentEvent, Listener
 from quoth.agent.run.channels import HostRouter, service_options
 from quoth.agent.run.event_stream import Events, Stoppable
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.models import Models, OwnModel
 from quoth.agent.run.options import (
     ModelChoice,
@@ -30,7 +31,6 @@ from quoth.agent.run.options import (
 )
 from quoth.agent.run.own import OwnMemory, OwnPrograms, boundary_of, with_own
 from quoth.agent.run.parts import AgentParts, open_parts, tell
-from quoth.agent.run.run import RunLimits
 from quoth.agent.session.drift import ToolDrift, changes_of, told_versions
 from quoth.agent.session.index import new_session, session_of_chat
 from quoth.agent.session.session import Session

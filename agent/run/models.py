@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.run.budget import BudgetError, Purse
-from quoth.agent.run.observation import refused
 from quoth.agent.run.options import ModelOptions
 from quoth.neuro.backends.base import (
     NO_OPTIONS,
@@ -270,6 +269,8 @@ class OwnModel:
                 raise ToolFailure("limited", str(error)) from None
         self._spend(completion.usage)
         if completion.finish == "refused":
+            from quoth.agent.run.observation import refused  # here: it is rare
+
             raise ToolError(refused(backend.name, completion.text))
         from quoth.neuro.reading.reply import read_reply  # here: few tools ask the model
 

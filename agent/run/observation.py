@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quoth.agent.reply import CallRecord, FollowUp, Reply
-from quoth.agent.run.run import CALLING, Run, Turn
+from quoth.agent.run.limits import CALLING
+from quoth.agent.run.run import Run, Turn
 from quoth.agent.run.spec import images_message
 from quoth.agent.session.past import SentMessage
 from quoth.agent.session.session import RunLog

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+    from quoth.agent.run.limits import AfterTags
     from quoth.agent.run.options import Review
-    from quoth.agent.run.run import AfterTags
     from quoth.tools.call.ports import Audit, Gate
     from quoth.tools.call.services import (
         Embedder,

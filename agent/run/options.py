@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.config.loading import user_config
 from quoth.agent.run.channels import HostServices, service_options
-from quoth.agent.run.run import AfterTags, RunLimits
+from quoth.agent.run.limits import AfterTags, RunLimits
 from quoth.agent.settings import ROWS, is_given
 from quoth.neuro.backends.base import PlainBackend
 from quoth.neuro.backends.providers import ServerSettings, key_in_file

@@ -19,10 +19,10 @@ from quoth.agent.reply import CallRecord
 from quoth.agent.run.budget import Budget, Funds, Purse
 from quoth.agent.run.channels import HostServices
 from quoth.agent.run.event_stream import Events
+from quoth.agent.run.limits import RUNNING, RunLimits
 from quoth.agent.run.models import Models
 from quoth.agent.run.options import PolicyOptions, Review, Settings, run_limits, workspace_of
 from quoth.agent.run.own import OwnSandbox, RemoteTools
-from quoth.agent.run.run import RUNNING, RunLimits
 from quoth.agent.run.servers import served
 from quoth.agent.session.origins import HostOrigins
 from quoth.agent.trace.opening import open_tracer

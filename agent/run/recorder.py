@@ -17,8 +17,9 @@ from typing import Any
 
 from quoth.agent.run.budget import Budget, BudgetError, Purse
 from quoth.agent.run.compaction import gauge_of
+from quoth.agent.run.limits import CALLING, RUNNING
 from quoth.agent.run.observation import BEGUN, NOT_MADE
-from quoth.agent.run.run import CALLING, RUNNING, Run, RunParts, RunState, RunStoppedError
+from quoth.agent.run.run import Run, RunParts, RunState, RunStoppedError
 from quoth.agent.run.spec import FACTS, OutputType, RunSpec, facts_of, images_of
 from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
 from quoth.agent.session.session import RunLog

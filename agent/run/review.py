@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from quoth.agent.run.budget import Purse
+from quoth.agent.run.limits import RUNNING
 from quoth.agent.run.models import Models, OwnModel
 from quoth.agent.run.options import Review
-from quoth.agent.run.run import RUNNING
 from quoth.agent.session.origins import is_typed
 from quoth.neuro.backends.base import Usage, as_backend
 from quoth.tools.call.call import Call, Verdict, ask, deny

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextvars import ContextVar
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar, cast
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from quoth.agent.events import AgentEvent, EventKind, Listener, Waiting
 from quoth.agent.reply import CallRecord, FollowUp, Reply, ReplyReason, RunStatus
 from quoth.agent.run.budget import NO_FUNDS, Budget, Funds, Purse
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.spec import OutputType, RunSpec
 from quoth.agent.session.origins import quoted, stands
 from quoth.neuro.backends.base import Backend, Gauge, Usage
@@ -25,7 +25,6 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.services import USER, MemoryStore, Services
 from quoth.tools.errors import ServerError, Status, StoreError, ToolError
-from quoth.tools.history.receipts import WINDOW_SECONDS
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import short
 
@@ -41,49 +40,10 @@ if TYPE_CHECKING:
     from quoth.tools.history.long_results import Texts
     from quoth.tools.registry.table import ToolTable
 
-# After a reply with calls: the run ends and the model sees their results with the next message, or it sees
-# them at once.
-AfterTags = Literal["stop", "continue"]
 T = TypeVar("T")
 UNTRACED = contextlib.nullcontext[Any](lambda reply: None)
 UNWRITTEN = "The end of the run could not be recorded."
 SENTENCE = 300  # maximum of characters about a failed call, for a person
-
-
-@dataclass(frozen=True)
-class RunLimits:
-    """The limits of a run; each is a maximum.
-
-    ``steps``: replies of the model.
-    ``calls``: calls in these replies.
-    ``repeats``: repetitions of the same call before the run is stopped.
-    ``window``: seconds within which a repeated call is answered by its receipt (0: never).
-    ``faults``: unusable replies in a row.
-    ``result_chars``: characters of one result that the model sees at once.
-    ``reply_tokens``: tokens of one reply (None: depends on the model).
-    ``context``: the model's context window in tokens (None: the known size, neuro/backends/base.py).
-    ``parallel``: calls of one reply that run at once, if they only read.
-    ``tokens`` (in and out), ``cost`` (US dollars) and ``seconds`` bound the whole run (None: no bound).
-    """
-
-    steps: int = 25
-    calls: int = 100
-    repeats: int = 3
-    window: float = WINDOW_SECONDS
-    faults: int = 3
-    result_chars: int = 6000
-    reply_tokens: int | None = None
-    context: int | None = None
-    tokens: int | None = None
-    cost: float | None = None
-    seconds: float | None = None
-    parallel: int = 4
-
-    @classmethod
-    def of(cls, kept: Mapping[str, Any]) -> Self:
-        """The limits that a session has kept, without limits that this version does not know."""
-        known = {one.name for one in fields(cls)}
-        return cls(**{name: value for name, value in kept.items() if name in known})
 
 
 class RunStoppedError(Exception):
@@ -474,10 +434,6 @@ class Run:
         """The fields of the Reply about the budget."""
         purse = self.purse if self.log.live else self.purse._replace(funds=NO_FUNDS)
         return {"spent": purse.spent(), "left": purse.left()}
-
-
-RUNNING: ContextVar[Run | None] = ContextVar("RUNNING", default=None)  # the run of the current call
-CALLING: ContextVar[str] = ContextVar("CALLING", default="")  # the key of the current call
 
 
 def follow_ups_of(calls: Sequence[CallRecord]) -> tuple[FollowUp, ...]:

@@ -6,14 +6,12 @@ import contextlib
 import secrets
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from quoth.agent.reply import CallRecord, Reply
 from quoth.agent.run.calls import Calls
-from quoth.agent.run.driver import Driver
 from quoth.agent.run.host import SessionHost
-from quoth.agent.run.observation import waited
-from quoth.agent.run.spec import OutputType, RunSpec, TaskFile, attached, facts_of, require_images
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
 from quoth.agent.session.session import Unfinished
@@ -29,6 +27,8 @@ from quoth.tools.registry.table import ToolTable, cognitive_tools
 from quoth.tools.storage.log_sync import own_turn
 
 if TYPE_CHECKING:
+    from quoth.agent.run.driver import Driver
+    from quoth.agent.run.spec import OutputType, TaskFile
     from quoth.agent.session.undo import Undo
 
 
@@ -48,9 +48,14 @@ class Runs:
 
     def __init__(self, host: SessionHost) -> None:
         self.host = host
-        self._driver = Driver(host)
         self._conversation: Messages | None = None
         self._talk: str | None = None  # the run that ``say`` continues; empty: none; None: see the session
+
+    @cached_property
+    def _driver(self) -> Driver:
+        from quoth.agent.run.driver import Driver  # here: a call of a person has no run
+
+        return Driver(self.host)
 
     async def run(
         self,
@@ -319,6 +324,8 @@ class Runs:
             raise UsageError(
                 'output needs after_tags="continue", because the last reply of the run must be the answer.'
             )
+        from quoth.agent.run.spec import OutputType
+
         return OutputType.of(wanted)
 
     async def _first(
@@ -335,6 +342,8 @@ class Runs:
         """Begin and drive a new run in a conversation, after the run ``after`` if it is given. ``turn``
         distinguishes its task from an equal earlier one; ``key`` finds the run again. Returns the Reply and
         the name of the run."""
+        from quoth.agent.run.spec import RunSpec, attached, facts_of, require_images  # here: as _driver
+
         if not task.strip():
             raise UsageError("The task is empty.")
         # Words from a command line may contain bytes that are not UTF-8.
@@ -451,6 +460,8 @@ class Runs:
         """The results, since the last run began, of calls that waited while the chat continued."""
         if begun is None or not self.host.chat:
             return ""
+        from quoth.agent.run.observation import waited
+
         told = []
         for event in self.host.transcript.events(self.host.session, kind="receipt", after=begun.seq):
             if event.run in ("", begun.run) or "/" in event.run or event.status == "pending":

@@ -13,16 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from quoth.agent.events import AgentEvent, Listener, SubAgent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, Purse, SpentError
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.models import OwnModel
-from quoth.agent.run.observation import RunRouter, answer_of
-from quoth.agent.run.run import Run, RunDoor, RunParts
-from quoth.agent.run.spec import RunSpec, facts_of
-from quoth.agent.run.surroundings import surroundings_of
 from quoth.agent.session.past import Past
 from quoth.agent.session.session import RunLog, Session, read_messages
 from quoth.neuro.backends.base import Backend, Usage
@@ -39,6 +36,10 @@ from quoth.tools.errors import Status, StoreError, ToolError, ToolFailure, Unkno
 from quoth.tools.history.receipts import key_in
 from quoth.tools.registry.table import ToolTable
 
+if TYPE_CHECKING:
+    from quoth.agent.run.run import Run, RunDoor
+    from quoth.agent.run.spec import RunSpec
+
 NO_LIST = "Only a person may choose a list of models; name one model."
 EMBEDDED = ("local", "local-small")
 STATUS_OF: dict[str, Status] = {"failed": "error", "pending": "pending", "interrupted": "cancelled"}
@@ -54,7 +55,11 @@ def services_for(agent: SessionHost, run: Run | None = None) -> Services:
     if isinstance(model, OwnModel):
         model = OwnModel(backend, spend, purse, agent.parts.tracer)
     team = RunTeam(agent, run, spend, purse) if given.team is NO_TEAM else given.team
-    router = given.router if run is None else RunRouter(run, given.router)
+    router = given.router
+    if run is not None:
+        from quoth.agent.run.observation import RunRouter  # here: a call of a person needs no run
+
+        router = RunRouter(run, router)
     return replace(given, model=model, team=team, router=router)
 
 
@@ -164,6 +169,8 @@ class RunTeam:
         calls: int | None = None,
     ) -> str:
         """Run a sub-agent with a task; see tools/call/services.py."""
+        from quoth.agent.run.observation import answer_of  # here: most calls have no sub-agent
+
         run = self._sub_run(task, call, context, data, tools, for_run(self.backend_of(model)))
         apart, merging = run.session != call.session, ""
         try:
@@ -217,6 +224,9 @@ class RunTeam:
         """A run of the sub-agent, at its beginning. If ``call`` is resumed, the transcript answers its
         earlier requests and calls. The keys of its calls contain the key of ``call``."""
         from quoth.agent.run.recorder import build_run  # here: most calls have no sub-agent
+        from quoth.agent.run.run import RunParts
+        from quoth.agent.run.spec import RunSpec, facts_of
+        from quoth.agent.run.surroundings import surroundings_of
 
         table = self._door.table if tools is None else chosen(self._door.table, tools)
         dialect, search = self._agent.models.dialect_of(backend, table, searched=tools is None)

@@ -11,7 +11,7 @@ import pytest
 from words import scripted
 
 from quoth.agent.client import AsyncAgent
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages, NativeCall
 from quoth.neuro.backends.openai import OpenAIBackend

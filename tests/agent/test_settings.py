@@ -16,7 +16,7 @@ from quoth.agent.manual.pages import pages
 from quoth.agent.replay.again import Opening, rebuilt_agent
 from quoth.agent.run import options as groups
 from quoth.agent.run.channels import HostServices
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.settings import FLAGS, HOLDERS, ROWS, CommandSettings
 from quoth.tools.catalog.payload import new_key
 from quoth.tools.history.transcript import Transcript

@@ -41,7 +41,7 @@ HEADS = (
 
 async def story(root: Path, sessions: int, steps: int, begin: Callable[[], object]) -> dict[str, float]:
     from quoth import AsyncAgent
-    from quoth.agent.run.run import RunLimits
+    from quoth.agent.run.limits import RunLimits
     from quoth.neuro.backends.select import ScriptedBackend
     from quoth.tools.registry.table import ToolTable
 

@@ -121,7 +121,7 @@ Tick = Callable[[], None]
 def with_quoth(url: str, steps: int, tick: Tick, *, tools: str = "echo") -> str:
     """The whole loop: door, policy, receipts and audit, in a store on disk."""
     from quoth import AsyncAgent
-    from quoth.agent.run.run import RunLimits
+    from quoth.agent.run.limits import RunLimits
     from quoth.neuro.backends.base import Completion
     from quoth.neuro.backends.openai import OpenAIBackend
     from quoth.tools.registry.table import ToolTable

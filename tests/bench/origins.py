@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from quoth import AsyncAgent, cognitive_tool
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.select import ScriptedBackend
 from quoth.tools.origin.index import OriginIndex

@@ -22,7 +22,7 @@ from unittest.mock import patch
 
 def a_run(work: Path, calls: int) -> None:
     from quoth import Agent
-    from quoth.agent.run.run import RunLimits
+    from quoth.agent.run.limits import RunLimits
     from quoth.neuro.backends.select import ScriptedBackend
 
     replies = [f'(echo :text "This is line {n}.")' for n in range(calls)]

@@ -59,7 +59,7 @@ def scripted(steps: int) -> Any:
 
 def run(work: Path, session: str, steps: int) -> None:
     from quoth import Agent
-    from quoth.agent.run.run import RunLimits
+    from quoth.agent.run.limits import RunLimits
 
     limits = RunLimits(steps=steps + 1, calls=steps + 1, context=1_000_000_000)
     with Agent(workspace=work, session=session, user="ann", model=scripted(steps), limits=limits) as agent:

@@ -50,7 +50,7 @@ from sentences import (
 from words import Said, command, files, quoth, started, wait_until
 
 from quoth.agent.cli.main import COMMANDS
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.settings import CommandSettings
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.storage.database import Store

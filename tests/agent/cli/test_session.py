@@ -33,7 +33,7 @@ from words import Agent, PausableClock, Said, Terminal, complaint, files, lines,
 from quoth.agent.cli.options import Options, reaches_out, take_over
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.session.drift import ToolDrift, changes_of
 from quoth.agent.session.index import find_event, find_session, fork_session, import_session
 from quoth.agent.session.session import Session, alone

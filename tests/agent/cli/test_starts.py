@@ -119,13 +119,15 @@ main()
 print(sum(one["collections"] for one in gc.get_stats()) - looks, gc.get_freeze_count() > frozen + 10_000)
 print(*sorted(name for name in sys.modules if name.startswith("quoth.agent.cli.")))
 print("pydantic_core" in sys.modules, "acp" in sys.modules)
+of_runs = "run spec observation driver compaction surroundings recorder".split()
+print([name for name in of_runs if f"quoth.agent.run.{name}" in sys.modules])
 """
 
 
-def test_a_call_imports_no_other_command_and_no_validator_of_pydantic_and_looks_for_no_garbage(
+def test_a_call_imports_no_other_command_no_run_and_no_validator_of_pydantic_and_looks_for_no_garbage(
     tmp_path: Path,
 ) -> None:
     files(tmp_path, {"one.py": ONE})
     said = quoth("one.py", cwd=tmp_path, bare=True)
     mine = " ".join(f"quoth.agent.cli.{one}" for one in ("call", "common", "main", "options"))
-    assert said.out.splitlines() == ["hi", "0 True", mine, "False False"], said.err
+    assert said.out.splitlines() == ["hi", "0 True", mine, "False False", "[]"], said.err

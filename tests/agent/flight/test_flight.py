@@ -35,7 +35,7 @@ from words import TalkingFunction, complaint, files, lines, scripted, tool
 from quoth import Agent, AsyncAgent, ModelOptions
 from quoth.agent.events import AgentEvent
 from quoth.agent.flight.report import StepReport
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.prompt.dialects import DIALECTS
 from quoth.tools.consent.requests import Decision

@@ -34,7 +34,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.events import AgentEvent
 from quoth.agent.replay.again import session_in_file
 from quoth.agent.replay.replay import Replay
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.testing import replays
 from quoth.neuro.backends.base import ModelError
 from quoth.neuro.backends.select import ScriptedBackend

@@ -37,7 +37,7 @@ WRITE = '(write-file :path "a.txt" :content "x")'
 
 
 def test_an_approved_call_is_made_though_the_run_has_had_its_calls(tmp_path: Path) -> None:
-    from quoth.agent.run.run import RunLimits
+    from quoth.agent.run.limits import RunLimits
 
     with at(tmp_path, WRITE, limits=RunLimits(calls=1)) as first:
         assert first.run("Write.").status == "pending"

@@ -21,8 +21,9 @@ from words import TalkingFunction, quoth, scripted, story, table_of, tool
 from quoth import Agent, HostServices, ModelOptions
 from quoth.agent.events import AgentEvent
 from quoth.agent.run.compaction import FULL, SUMMARY, Compaction, gauge_of, make_room
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.recorder import build_run
-from quoth.agent.run.run import Run, RunLimits, RunParts
+from quoth.agent.run.run import Run, RunParts
 from quoth.agent.run.spec import RunSpec
 from quoth.agent.session.past import Past
 from quoth.agent.session.session import RunLog, Session

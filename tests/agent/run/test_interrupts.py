@@ -23,8 +23,8 @@ from words import tool, wait_until
 from quoth.agent.client import AsyncAgent
 from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.options import ModelOptions
-from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.openai import OpenAIBackend
 from quoth.tools.builtin.process import run_argv
 from quoth.tools.call.call import Call, Verdict

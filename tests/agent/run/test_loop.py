@@ -28,7 +28,7 @@ from words import Spy, TalkingFunction, async_agent, files, scripted, story, tab
 from quoth import Agent, HostServices
 from quoth.agent.client import AsyncAgent
 from quoth.agent.events import AgentEvent
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import Messages

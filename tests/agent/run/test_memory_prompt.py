@@ -14,7 +14,7 @@ import pytest
 from words import agent, lines, quoth, scripted, story, table_of, tool
 
 from quoth import Agent, ModelOptions, Services
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import NativeCall
 from quoth.neuro.prompt.memory import HEAD, NEWS, memory_text

@@ -17,7 +17,7 @@ from words import agent, complaint, files, quoth, scripted, table_of, tool
 
 from quoth import Agent, ToolOptions
 from quoth.agent.client import AsyncAgent
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.session.index import fork_session
 from quoth.neuro.prompt.belt import NEWS, news_text
 from quoth.tools.call.ports import MemoryAudit

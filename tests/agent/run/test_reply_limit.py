@@ -11,8 +11,8 @@ from sentences import A_WHOLE_NUMBER_FROM_1, A_WHOLE_NUMBER_FROM_1_IS_NEEDED_NOT
 from words import complaint, files, quoth, story
 
 from quoth import Agent, ModelOptions
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.observation import cut_off
-from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Messages, NativeCall
 from quoth.neuro.backends.select import ScriptedBackend

@@ -14,7 +14,7 @@ from words import Later, TalkingFunction, async_agent, grouped, native, scripted
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import deny

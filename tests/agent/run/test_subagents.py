@@ -33,7 +33,7 @@ from quoth.agent.client import AsyncAgent
 from quoth.agent.events import AgentEvent
 from quoth.agent.reply import Reply
 from quoth.agent.run.budget import Budget, SpentError
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.terminal.progress import Progress
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Messages

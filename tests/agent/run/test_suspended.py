@@ -32,7 +32,7 @@ from words import (
 
 from quoth import Agent
 from quoth.agent.reply import Reply
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.session.session import Session, alone
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import ScriptedBackend

@@ -13,7 +13,7 @@ import pytest
 from words import Agent, scripted, tool
 
 from quoth.agent.run import driver
-from quoth.agent.run.run import RunLimits
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.session.past import Past
 from quoth.agent.session.session import Session
 from quoth.tools.storage.database import Store

@@ -13,8 +13,8 @@ from sentences import IS_ONE_TOO_MANY, IT_IS_CALLED_AS, IT_WRITES_FILES
 from words import Agent, lines, scripted, tool
 
 from quoth.agent.client import AsyncAgent
+from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.options import ModelOptions
-from quoth.agent.run.run import RunLimits
 from quoth.agent.session.org import as_org
 from quoth.agent.session.render import as_text, fold, is_calls, one_event, title, tree
 from quoth.tools.call.context import ToolContext
