@@ -56,8 +56,9 @@ UNKNOWN: tuple[Ended, ...] = ("unanswered", "budget")  # these runs prove nothin
 @dataclass(frozen=True)
 class CaseRun:
     """The end of one run of a case, and the reason unless it passed. ``asked``: a call would have asked a
-    person; ``unanswered``: the model gave no reply; ``budget``: that of all runs or of the day was used up.
-    ``cost`` is in US dollars, None if unknown; ``unrecorded`` are the calls that have no record."""
+    person; ``unanswered``: the model gave no reply; ``budget``: that of all runs or of the day was used up,
+    not the run's own. ``cost`` is in US dollars, None if unknown; ``unrecorded`` are the calls that have no
+    record."""
 
     ended: Ended
     why: str = ""
@@ -205,8 +206,8 @@ class _RunningCase:
         self.answers = RecordedAnswers(host, case.record)
         if mode != "live":
             host.use_tools(table_of(mode, host.table, self.answers))
-        self.bounded = bool(bounds or host.parts.funds.daily.bounds(host.user))
         self.bounds = bounds
+        self.own = host.limits
         self.replies: list[Reply] = []
 
     async def go(self) -> CaseRun:
@@ -228,7 +229,7 @@ class _RunningCase:
         return price_of(self.host.models.backend().name, self._usage)
 
     async def _talk(self, began: float) -> None:
-        runs, own = Runs(self.host), self.host.limits
+        runs, own = Runs(self.host), self.own
         for message in self.case.messages:
             left = {"seconds": max(0.001, began + self.case.seconds - time.monotonic())}
             left |= {name: most - (self._cost or 0.0) for name, most in self.bounds.items()}
@@ -245,7 +246,7 @@ class _RunningCase:
             return "late", f"It did not end within {self.case.seconds:g} s."
         last = self.replies[-1]
         silent = last.status == "failed" and not (last.calls or last.usage.output_tokens or last.text)
-        if self.bounded and last.reason == "budget":
+        if last.reason == "budget" and self._used_up():
             return "budget", last.said
         if silent:
             return "unanswered", last.said
@@ -257,6 +258,13 @@ class _RunningCase:
             asked = ", ".join(str(x.shown or x.form) for x in last.calls if x.result.status == "pending")
             return "asked", f"A person would be asked: {asked}"
         return "failed", why if last.status == "done" else f"{last.said} {why}".rstrip()
+
+    def _used_up(self) -> bool:
+        """Whether the bound that ended the run was that of all runs or of the day, not the run's own."""
+        *_, last = self.host.transcript.events(self.host.session, kind="reply")
+        bound = str(last.said["bound"])
+        lowered = bound in self.bounds and getattr(self.host.limits, bound) != getattr(self.own, bound)
+        return bound == "day" or lowered
 
     async def _untrue(self, form: Form) -> str:
         """Why an EXPECT form is not true; empty if it is."""

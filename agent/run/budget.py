@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from quoth.neuro.backends.base import (
     NO_OPTIONS,
@@ -196,10 +196,18 @@ def _half(number: int) -> int:
 LEAST_REPLY = 128  # tokens; a shorter reply is not worth a request, unless the caller wants a shorter one
 
 
+Bound = Literal["tokens", "cost", "seconds", "day"]
+
+
 class BudgetError(ModelError):
-    """A request was not sent, or was abandoned, because it exceeds the budget."""
+    """A request was not sent, or was abandoned, because it exceeds the budget. ``bound`` is the amount of the
+    run that is used up, or its user's ``day``."""
 
     ends_with = "budget"
+
+    def __init__(self, said: str, bound: Bound) -> None:
+        super().__init__(said)
+        self.bound = bound
 
 
 @dataclass
@@ -307,10 +315,10 @@ class Purse(NamedTuple):
         except TimeoutError as error:
             if not deadline.expired():
                 raise
-            raise BudgetError(self._too_late()) from error
+            raise self._too_late() from error
         except ModelError as error:
             if self.budget.seconds_left <= 0:  # the backend, which knows the deadline, stopped first
-                raise BudgetError(self._too_late()) from error
+                raise self._too_late() from error
             if not (payment.heard or error.begun):
                 payment.took = (0, 0.0)
                 payment.requests = 0
@@ -351,7 +359,7 @@ class Purse(NamedTuple):
             budget.reserve(0, 0.0)
             return Payment(model, 0, wanted)
         if budget.seconds_left <= 0:
-            raise BudgetError(self._too_late())
+            raise self._too_late()
         asked, before, least = size(), -1, min(wanted, LEAST_REPLY)
         whole = wanted + getattr(backend, "thinking_tokens", 0)
         while True:
@@ -360,7 +368,7 @@ class Purse(NamedTuple):
             if most < whole and await budget.returned():
                 continue  # a settled request has returned a part
             if most < least:
-                raise BudgetError(self._too_little(model, asked, least, today))
+                raise self._too_little(model, asked, least, today)
             limit = most if most < whole else None
             tokens, cost = asked + most, self._price(model, asked, most)
             payment = Payment(model, asked, min(wanted, most), limit, tokens, cost)
@@ -369,7 +377,7 @@ class Purse(NamedTuple):
                     payment.place = self.funds.daily.reserve(self.user, tokens, cost)
             except NoRoomError as error:
                 if most == before:
-                    raise BudgetError(str(error)) from None
+                    raise BudgetError(str(error), "day") from None
                 before = most  # another process may have taken it
                 continue
             budget.reserve(tokens, cost)
@@ -402,29 +410,31 @@ class Purse(NamedTuple):
         try:
             return self.funds.cost(model, Usage(input_tokens, output_tokens, written_tokens=input_tokens))
         except UsageError as error:
-            raise BudgetError(str(error)) from None
+            raise BudgetError(str(error), "cost") from None
 
-    def _too_late(self) -> str:
-        return f"The run was stopped: its time of {self.budget.seconds:g} s is over."
+    def _too_late(self) -> BudgetError:
+        said = f"The run was stopped: its time of {self.budget.seconds:g} s is over."
+        return BudgetError(said, "seconds")
 
-    def _too_little(self, model: str, size: int, reply: int, today: Mapping[str, float]) -> str:
+    def _too_little(self, model: str, size: int, reply: int, today: Mapping[str, float]) -> BudgetError:
         """Why a request with a reply of ``reply`` tokens exceeds the budget."""
         budget, tokens = self.budget, size + reply
         cost = self._price(model, size, reply)
         rest_of_day = f"the daily budget of {self.user or 'this user'}"
-        bounds = [
-            (tokens, budget.tokens_left, budget.tokens, " tokens", "{:,.0f}".format),
-            (cost, budget.cost_left, budget.cost, "", money),
-            (tokens, today.get("tokens", math.inf), None, " tokens", "{:,.0f}".format),
-            (cost, today.get("cost", math.inf), None, "", money),
+        bounds: list[tuple[float, float, float | None, str, Callable[[float], str], Bound]] = [
+            (tokens, budget.tokens_left, budget.tokens, " tokens", "{:,.0f}".format, "tokens"),
+            (cost, budget.cost_left, budget.cost, "", money, "cost"),
+            (tokens, today.get("tokens", math.inf), None, " tokens", "{:,.0f}".format, "day"),
+            (cost, today.get("cost", math.inf), None, "", money, "day"),
         ]
         known = [bound for bound in bounds if bound[1] != math.inf]
-        needed, left, whole, noun, told = next((one for one in known if one[0] > one[1]), known[-1])
+        needed, left, whole, noun, told, name = next((one for one in known if one[0] > one[1]), known[-1])
         of = rest_of_day if whole is None else told(whole)
-        return (
+        said = (
             f"The run was stopped before a request that may take {told(needed)}{noun}:"
             f" {told(max(0, left))} of {of} are left."
         )
+        return BudgetError(said, name)
 
 
 def price_of(model: str, usage: Usage) -> float | None:

@@ -306,7 +306,7 @@ def _raised(error: ModelError) -> dict[str, Any]:
     if isinstance(error, ContextFullError):
         return {"raised": "full", "text": str(error), "window": error.window}
     if isinstance(error, BudgetError):
-        return {"raised": "budget", "text": str(error)}
+        return {"raised": "budget", "text": str(error), "bound": error.bound}
     if isinstance(error, MovedError):
         return {"raised": "moved", "text": str(error)}
     if isinstance(error, RequestRefusedError):

@@ -16,6 +16,7 @@ from quoth.agent.evaluation.case import Case, case_text, find_cases, read_case
 from quoth.agent.evaluation.suite import CaseRow, Suite
 from quoth.agent.plan.model import Form
 from quoth.agent.run.host import open_host
+from quoth.agent.run.run import RunLimits
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.tools.errors import UsageError
 from quoth.tools.lisp.source import Place, SourceText
@@ -32,9 +33,9 @@ PRICED = Completion("Yes.", usage=Usage(1000, 100))
 
 def run(folder: Path, model: Callable[[], FakeModel], times: int = 1, **options: Any) -> Suite:
     """Run a case with new models, one for each run; ``options`` are of the case, ``cost`` of the suite."""
-    cost = options.pop("cost", None)
+    cost, limits = options.pop("cost", None), options.pop("limits", RunLimits())
     case = Case("it", options.pop("messages", ["Is it so?"]), options.pop("expect", [TRUE]), **options)
-    suite = Suite(lambda name, place: open_host(workspace=place, model=model()), times, cost)
+    suite = Suite(lambda name, place: open_host(workspace=place, model=model(), limits=limits), times, cost)
 
     async def go() -> None:
         await suite.run([(case, case.mode)], ["fake"], await copied(folder))
@@ -79,6 +80,27 @@ def test_a_budget_ends_the_runs_and_an_unknown_price_is_refused(tmp_path: Path) 
         assert (cut.rows[0].score.passed, cut.rows[0].score.runs) in ((0, 0), (1, 1))
     with pytest.raises(UsageError, match="price is not known"):
         run(tmp_path, lambda: FakeModel("Yes."), cost=1.0)
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (RunLimits(tokens=200), "of 200 are left"),
+        (RunLimits(cost=0.00001), "of $0.00001 are left"),
+        (RunLimits(seconds=1e-6), "its time of 1e-06 s is over"),
+    ],
+)
+def test_a_run_that_its_own_bound_ends_does_not_end_the_others(
+    limits: RunLimits, said: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("genai_prices")
+
+    def priced() -> FakeModel:
+        return FakeModel(PRICED, name="openai:gpt-4o-mini")
+
+    whole = run(tmp_path, priced, 2, cost=1.0, limits=limits)
+    assert (endings(whole), whole.stopped) == (["unanswered"] * 2, "")
+    assert all(said in one.why for one in whole.rows[0].attempts), whole.rows[0].attempts
 
 
 @pytest.mark.parametrize(
