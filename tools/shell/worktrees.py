@@ -142,6 +142,7 @@ class Worktrees:
             self._unlock_branch(name)
             head, tip, admin = self.repo.head(), self.tip(name), self._admin(folder)
             if tip and admin is not None and (admin / "index").exists() and folder.is_dir():
+                self._require_branch(name, admin)
                 (folder / ".git").write_text(f"gitdir: {admin}\n")  # a program may have changed it
                 return Worktree(name, folder, tip), False
             if admin is None and folder.is_dir() and any(one.name != ".git" for one in folder.iterdir()):
@@ -181,6 +182,15 @@ class Worktrees:
                 shutil.rmtree(place, onerror=_writable)
                 if place.exists():
                     raise ToolError(f"{place} cannot be removed.")
+
+    def _require_branch(self, name: str, admin: Path) -> None:
+        """Raise ToolError if a person has checked out something else there."""
+        head = (admin / "HEAD").read_text().strip().removeprefix("ref: refs/heads/")
+        if head != f"{PREFIX}{name}":
+            raise ToolError(
+                f"{file_name(head)} is checked out in the worktree {self._place(name)}, and quoth works only on"
+                f" its own branch. Commit your changes, then type there: git switch {PREFIX}{name}"
+            )
 
     def _unlock_branch(self, name: str) -> None:
         """Remove the lock of a branch of ours, which a killed git has left: only we change it, one by one."""
@@ -224,6 +234,7 @@ class Worktrees:
             admin, tip = self._admin(folder), self.tip(name)
             if admin is None or not tip or not (admin / "index").exists() or not folder.is_dir():
                 return tip
+            self._require_branch(name, admin)
             with self.repo.own(folder, admin / "index") as git:
                 if not (changed := git.changed(tip)):
                     return tip

@@ -164,6 +164,20 @@ def test_the_lock_of_a_branch_that_was_being_removed_goes(
     assert lock.exists()
 
 
+@pytest.mark.parametrize("other", ["-b other", "--detach"])
+def test_nothing_is_committed_for_a_person_on_another_branch(place: Place, other: str) -> None:
+    trees = Worktrees(place.shop)
+    tip = changed(trees, "s1", a_txt="1\n")
+    folder = trees.known("s1").folder
+    place.sh(f"git -C {folder} checkout -q {other}")
+    (folder / "a.txt").write_text("by the person\n")
+    for act in (lambda: trees.commit("s1", "Work"), lambda: trees.open("s1")):
+        assert "git switch quoth/s1" in complaint(ToolError, act)
+    assert (trees.tip("s1"), (folder / "a.txt").read_text()) == (tip, "by the person\n")
+    place.sh(f"git -C {folder} switch -q quoth/s1")
+    assert trees.commit("s1", "Work") != tip
+
+
 @pytest.mark.parametrize("ignored", ["", "notes\n"])
 def test_a_merge_leaves_a_file_that_a_new_folder_or_file_would_replace(place: Place, ignored: str) -> None:
     trees = Worktrees(place.shop)
