@@ -214,7 +214,8 @@ class Part:
             return forms
         tools = [name for name in self.tools or () if name != LOOP]
         chosen = "" if self.tools is None else f" :tools {print_value(tools)}"
-        text = f"({LOOP} :task {print_value(self.prose)} :worktree True{chosen})"
+        task = "\n\n".join([self.prose, *(f"{one.title}:\n{one.prose}" for one in self.around if one.prose)])
+        text = f"({LOOP} :task {print_value(task)} :worktree True{chosen})"
         return (Form(text, self.place, ((self.place.line - 1, 0),), block=ANSWER),)
 
     @property

@@ -188,8 +188,8 @@ class Worktrees:
         head = (admin / "HEAD").read_text().strip().removeprefix("ref: refs/heads/")
         if head != f"{PREFIX}{name}":
             raise ToolError(
-                f"{file_name(head)} is checked out in the worktree {self._place(name)}, and quoth works only on"
-                f" its own branch. Commit your changes, then type there: git switch {PREFIX}{name}"
+                f"{file_name(head)} is checked out in the worktree {self._place(name)}, and quoth works only"
+                f" on its own branch. Commit your changes, then type there: git switch {PREFIX}{name}"
             )
 
     def _unlock_branch(self, name: str) -> None:

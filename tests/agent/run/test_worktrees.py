@@ -64,6 +64,7 @@ PLAN = """* Build
 :PROPERTIES:
 :PARALLEL: t
 :END:
+All files are for the shop.
 ** PLAN first
 Do task-0 now.
 ** PLAN second
@@ -89,6 +90,7 @@ async def test_the_agents_below_a_parallel_headline_work_at_once(place: Place) -
 
     async def reply(messages: Messages) -> str:
         said = str(messages.since(0))
+        assert "All files are for the shop." in said
         task = next(word for word in said.split() if word.startswith("task-"))[:6]
         if "Created task" not in said:
             await asyncio.wait_for(met.wait(), 30)  # neither ends before the other has begun
