@@ -190,3 +190,24 @@ async def test_a_plain_model_gets_the_conversation_its_image_and_the_temperature
     assert [one["role"] for one in seen] == ["system", "user", "assistant", "user"]
     assert seen[-1]["images"][0]["media"] == "image/png"
     assert model.options.temperature == 0.25
+
+
+@pytest.mark.parametrize(
+    ("wanted", "schema"),
+    [
+        ({"type": "text"}, None),
+        ({"type": "json_object"}, {"type": "object"}),
+        ({"type": "json_schema", "json_schema": {"name": "n", "schema": {"const": 1}}}, {"const": 1}),
+    ],
+)
+async def test_a_plain_model_gets_the_shape_that_its_answer_is_to_have(
+    wanted: dict[str, Any], schema: Any, tmp_path: Path
+) -> None:
+    model = Slow()
+    model.free.set()
+    async with serving(tmp_path, model) as (_, client):
+        answer = await client.post("/v1/chat/completions", json={**PLAIN, "response_format": wanted})
+        wrong = await client.post("/v1/chat/completions", json={**PLAIN, "response_format": {"type": "xml"}})
+    assert answer.json()["choices"][0]["message"]["content"] == "I waited."
+    assert model.options.schema == schema
+    assert (wrong.status_code, "response_format" in wrong.json()["error"]["message"]) == (400, True)
