@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 ID = "the session, or the beginning of its id"
 LATEST = 20  # sessions shown by default
+WIDEST_ID = 20  # columns; a longer id is shown whole, and only its own line is wider
 
 
 class SessionsOptions(Options):
@@ -106,7 +107,7 @@ def sessions(options: SessionsOptions) -> int:
         if options.json:
             print_json([{**one.to_json(), "latest_for": taken_by.get(one.id, [])} for one in found])
         else:
-            width = max((len(row.session) for row in rows), default=0)
+            width = min(max((len(row.session) for row in rows), default=0), WIDEST_ID)
             for one in found:
                 print_line(summary_line(one, width, taken_by.get(one.id, ())))
         some = bool(rows or (store is not None and Outline(lambda: store).sessions(1)))

@@ -584,7 +584,7 @@ def _session_named(key: AccessKey, chosen: str, history: TalkIndex) -> str:
     """The session that a client names: one that its key began, or the one of this name among its own."""
     if history.is_of(key.name, chosen):
         return chosen
-    return session_of("serve", f"{key.name}\0{chosen}")
+    return session_of("serve", f"{key.name}\0{chosen}", 12)
 
 
 def _decided_request(agent: AsyncAgent, text: str) -> Request | None:

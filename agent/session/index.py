@@ -246,12 +246,12 @@ def session_of_chat(chat: str) -> str:
     return session_of("chat", chat)
 
 
-def session_of(kind: str, name: str) -> str:
-    """The session of a chat or client: one word, different for each. The digest in it prevents deliberate
-    collisions."""
-    if re.fullmatch(r"\w{1,40}", name, re.ASCII):
+def session_of(kind: str, name: str, most: int = 40) -> str:
+    """The session of a chat or client: one word, different for each, with up to ``most`` characters of its
+    name. The digest in it prevents deliberate collisions."""
+    if len(name) <= most and re.fullmatch(r"\w+", name, re.ASCII):
         return f"{kind}-{name}"
-    word = re.sub(r"\W+", "-", name, flags=re.ASCII)[:40].strip("-")
+    word = re.sub(r"\W+", "-", name, flags=re.ASCII)[:most].strip("-")
     return f"{kind}-{word}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:20]}"
 
 

@@ -157,6 +157,14 @@ def test_sessions_are_listed_one_a_line(here: Path) -> None:
     assert [one["id"] for one in told(here, "sessions", "--all")] == ["s1", "other"]
 
 
+def test_a_long_id_widens_its_own_line_alone(here: Path) -> None:
+    for session in ("s1", "chat-" + "x" * 60):
+        done(here, "call", '(echo :text "a")', "--session", session)
+    short, long = done(here, "sessions", "--all").splitlines()
+    assert len(short) < 80
+    assert long.split()[0] == "chat-" + "x" * 60
+
+
 def test_single_calls_alone_are_said_to_be_there(here: Path) -> None:
     done(here, "call", '(echo :text "a")', "--session", "s1", "--user", "bob")
     assert quoth("sessions", cwd=here) == Said(

@@ -141,6 +141,16 @@ def test_a_session_may_be_named_by_its_client(server: Served) -> None:
     assert session_of(server, "two", name="chat", extra_headers=headers)[0] == "I saw: two"
 
 
+def test_a_long_name_of_a_client_is_a_short_session_of_its_own(server: Served) -> None:
+    names = [f"0f8fad5b-d9cb-469f-a165-70867728950{end}" for end in "ef"]
+    made = [session_of(server, name[-1], extra_headers={"X-Session": name}) for name in names]
+    assert [said for said, _ in made] == ["I saw: e", "I saw: f"]
+    assert len({session for _, session in made}) == 2
+    assert max(len(session) for _, session in made) <= 40
+    again = {"X-Session": made[0][1]}
+    assert session_of(server, "two", extra_headers=again) == ("I saw: e | two", made[0][1])
+
+
 def test_a_call_is_a_line_that_a_client_folds(server: Served) -> None:
     said, session = session_of(server, "please read")
     assert said.startswith('<details>\n<summary>→ (read-file :path "a.txt")</summary>\n')
