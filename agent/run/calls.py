@@ -14,7 +14,6 @@ from weakref import WeakValueDictionary
 from quoth.agent.run.host import SessionHost, require_text
 from quoth.agent.run.subagents import services_for
 from quoth.agent.session.origins import past_calls
-from quoth.agent.terminal.pages import explanation_lines
 from quoth.tools.call.call import Call, Route, ToolResult, Verdict, deny, new_call
 from quoth.tools.call.canonical import as_written, checked
 from quoth.tools.call.context import ToolContext
@@ -153,6 +152,8 @@ def judged(host: SessionHost, text: str, route: Route, **marks: Any) -> tuple[Ca
 
 def explained(host: SessionHost, text: str, route: Route, **marks: Any) -> str:
     """The judgement of a call of this form, as ``quoth policy explain`` prints it."""
+    from quoth.agent.terminal.pages import explanation_lines  # here: most calls are made, not explained
+
     return "\n".join(explanation_lines(*judged(host, text, route, **marks)))
 
 

@@ -37,7 +37,6 @@ from quoth.agent.session.session import Session
 from quoth.agent.terminal.input import user_name
 from quoth.agent.terminal.output import complain
 from quoth.neuro.prompt.belt import BeltCatalog
-from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.services import NO_MODEL, NO_ROUTER, NO_SERVICES, Services
 from quoth.tools.call.workspace import Workspace
@@ -57,6 +56,7 @@ from quoth.tools.storage.paths import store_path
 
 if TYPE_CHECKING:
     from quoth.agent.run.option_fields import OptionFields
+    from quoth.neuro.prompt.dialects import Dialect
 
 BUSY = (
     "This agent's session is busy: a conversation answers one message at a time. Await the earlier message "

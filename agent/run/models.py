@@ -27,13 +27,13 @@ from quoth.neuro.backends.base import (
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.providers import NO_SETTINGS, ServerSettings
 from quoth.neuro.backends.select import choose_backend, for_run, is_same, provider_of
-from quoth.neuro.prompt.dialects import CALL_FORM, Dialect, choose_dialect
 from quoth.tools.errors import ToolError, ToolFailure, UsageError
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.storage.secrets import beside_loop
 
 if TYPE_CHECKING:
     from quoth.agent.trace.tracer import Tracer
+    from quoth.neuro.prompt.dialects import Dialect
 
 
 class Models:
@@ -176,6 +176,8 @@ class Models:
     def dialect_of(self, backend: Backend, table: ToolTable, *, searched: bool) -> tuple[Dialect, bool]:
         """The dialect of a sub-agent's model for the tools in ``table``, and whether the model searches them.
         It is the agent's dialect if the model is the same and these tools can be called in it."""
+        from quoth.neuro.prompt.dialects import CALL_FORM  # here: a call of a person has no dialect
+
         search = self.search and searched
         for wanted in (self.options.dialect if is_same(backend, self._own) else None, None):
             with contextlib.suppress(UsageError):
@@ -187,6 +189,8 @@ class Models:
     def _dialect_for(
         self, backend: Backend, wanted: str | None, *, search: bool | None = None, tools: bool = True
     ) -> tuple[Dialect, str]:
+        from quoth.neuro.prompt.dialects import choose_dialect
+
         takes_tools = bool(backend.tool_view) and tools
         searched = self.search if search is None else search
         return choose_dialect(

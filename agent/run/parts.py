@@ -26,7 +26,6 @@ from quoth.agent.run.own import OwnSandbox, RemoteTools
 from quoth.agent.run.servers import served
 from quoth.agent.session.origins import HostOrigins
 from quoth.agent.trace.opening import open_tracer
-from quoth.neuro.prompt.dialects import RUN, Dialect
 from quoth.tools.call.call import Call, Route, ToolResult
 from quoth.tools.call.ports import Limits, Reviewer
 from quoth.tools.call.redaction import Redactor
@@ -52,6 +51,7 @@ from quoth.tools.storage.shared_store import WorkspaceStore
 
 if TYPE_CHECKING:
     from quoth.agent.trace.tracer import Tracer
+    from quoth.neuro.prompt.dialects import Dialect
     from quoth.tools.mcp.servers import LiveServers
 
 
@@ -79,6 +79,8 @@ class Offers:
         """The table of a run in this dialect. It hides the tools that the rules deny this user (or
         ALL_SPEAKERS of a chat) for all arguments, and the tools that were hidden from its model
         ``before``."""
+        from quoth.neuro.prompt.dialects import RUN  # here: a call of a person has no dialect
+
         programs = dialect.name == RUN.name
         kind, changes = (user, route, programs), table.whole.changes
         made, known = self._offered.get(kind, (None, 0))

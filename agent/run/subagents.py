@@ -26,7 +26,6 @@ from quoth.neuro.backends.base import Backend, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.providers import names
 from quoth.neuro.backends.select import for_run
-from quoth.neuro.prompt.dialects import Dialect
 from quoth.tools.call.call import ALLOW, Call, Verdict, ask, deny
 from quoth.tools.call.context import ToolContext, running_context
 from quoth.tools.call.services import NO_TEAM, ModelProvider, Services
@@ -39,6 +38,7 @@ from quoth.tools.registry.table import ToolTable
 if TYPE_CHECKING:
     from quoth.agent.run.run import Run, RunDoor
     from quoth.agent.run.spec import RunSpec
+    from quoth.neuro.prompt.dialects import Dialect
 
 NO_LIST = "Only a person may choose a list of models; name one model."
 EMBEDDED = ("local", "local-small")

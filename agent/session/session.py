@@ -16,7 +16,6 @@ from quoth.agent.reply import Reply
 from quoth.agent.session.origins import HostOrigins, LiveOrigins
 from quoth.agent.session.past import Past, Talk, _native, remember
 from quoth.neuro.backends.messages import Image, Message, Messages
-from quoth.neuro.prompt.dialects import sound_calls
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import GOING_ON, Event, Kind, read_form
 from quoth.tools.history.transcript import Transcript
@@ -416,6 +415,8 @@ def _message(data: Mapping[str, Any]) -> Message:
 def _assistant(data: Mapping[str, Any]) -> Message:
     message: Message = {"role": "assistant", "content": data["text"]}
     if data.get("calls"):
+        from quoth.neuro.prompt.dialects import sound_calls  # here: a call of a person has no dialect
+
         message["calls"] = sound_calls(map(_native, data["calls"]), data.get("finish", ""))
     if data.get("kept"):
         message["kept"] = dict(data["kept"])

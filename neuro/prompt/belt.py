@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
-from quoth.neuro.reading.tag_lines import spell_tag, tag_line
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.lisp.forms import plist
 from quoth.tools.lisp.printer import Code, print_string, print_value
@@ -278,6 +277,8 @@ def _type_form(hint: Any) -> str:
 
 
 def _tags_tool(tool: CognitiveTool) -> str:
+    from quoth.neuro.reading.tag_lines import spell_tag, tag_line  # here: few belts have tags
+
     lines = [tag_line(tool), f"  {_one_line(tool.description)}"]
     if tool.offered:
         lines.append("  Parameters: " + ", ".join(_lisp_param(param)[1:] for param in tool.offered))
