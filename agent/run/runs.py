@@ -14,7 +14,7 @@ from quoth.agent.run.calls import Calls
 from quoth.agent.run.host import SessionHost
 from quoth.agent.run.subagents import purse_of
 from quoth.agent.session.past import Past, has_failed
-from quoth.agent.session.session import Unfinished
+from quoth.agent.session.session import Unfinished, had_worktree
 from quoth.neuro.backends.messages import Messages
 from quoth.tools.call.call import ToolResult, new_call
 from quoth.tools.call.canonical import checked
@@ -494,10 +494,16 @@ WRITER = "write-file"  # its rules apply to restored files
 
 
 def undo_of(host: SessionHost, session: str = "") -> Undo:
-    """The undo of the host's session, or of another session in its store."""
+    """The undo of the host's session, or of another session in its store. Raises UsageError for a session
+    whose worktree was removed."""
     from quoth.agent.session.undo import Undo  # here: few processes take anything back
 
-    workspace = host.workspace.of_session(session or host.session)
+    name = session or host.session
+    workspace = host.workspace.of_session(name)
+    if workspace.root == workspace.home and had_worktree(host.transcript, name):
+        raise UsageError(
+            f"The git worktree of session {name} was removed, and with it what undo would restore."
+        )
 
     def forbids(path: str, text: str) -> str:
         """Why the rules would deny a call that writes this text; empty if they allow it or ask."""
@@ -514,6 +520,5 @@ def undo_of(host: SessionHost, session: str = "") -> Undo:
     def record(said: str) -> None:
         host.door.record("undo", said, route="call", status="ok", session=name, user=host.user)
 
-    name = session or host.session
     versions = StoreVersions(lambda: host.store, workspace.root)
     return Undo(versions, workspace, host.transcript, name, host.user, forbids, ships, record)

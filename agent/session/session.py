@@ -49,6 +49,11 @@ def _lock(store: Path, session: str) -> str:
     return f"{store} {session}"
 
 
+def had_worktree(transcript: Transcript, session: str) -> bool:
+    """Whether a session has worked in a git worktree of its own."""
+    return any(event.data.get("worktree") is True for event in transcript.events(session, kind="session"))
+
+
 # Unfinished work
 
 
@@ -100,11 +105,11 @@ class Session:
         if self._is_open():
             return
         event, told = self.opening(), given()
-        if not told.get("worktree") and self._had_worktree():
+        if not told.get("worktree") and had_worktree(self.transcript, self.id):
             raise UsageError(
                 f"The git worktree of session {self.id} was removed, and the session does not work in the"
                 " project. Begin another session, or make the worktree again: quoth run --worktree --session"
-                f" {self.id} (in Python: worktree=True)."
+                f" {self.id} TASK (in Python: worktree=True)."
             )
         if event is None or self.given() != told or self.foreign():
             with self.transcript.together(synced=False):  # alone it need not be on disk
@@ -119,11 +124,6 @@ class Session:
             if self._is_open():
                 self._open = None
                 self.open(given)
-
-    def _had_worktree(self) -> bool:
-        return any(
-            event.data.get("worktree") is True for event in self.transcript.events(self.id, kind="session")
-        )
 
     def _is_open(self) -> bool:
         """Whether the session was opened here and was not removed since; a removed session begins again."""

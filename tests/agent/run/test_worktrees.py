@@ -9,6 +9,7 @@ import pytest
 from git_layouts import Place, repository
 from words import agent, async_agent, complaint, files
 
+from quoth.agent.run.runs import undo_of
 from quoth.agent.run.worktrees import open_worktree
 from quoth.agent.session.origins import past_calls
 from quoth.neuro.backends.messages import Messages
@@ -174,6 +175,7 @@ def test_a_session_whose_worktree_was_removed_does_not_work_in_the_project(place
             lambda: one.run("Write new."),
             lambda: one.say("Write new."),
             lambda: one.call(WRITE.format("new")),
+            lambda: undo_of(one._agent.host),
         ):
             assert "was removed" in complaint(UsageError, work)
     assert not (place.shop / "new.txt").exists()
