@@ -20,6 +20,7 @@ from words import wait_until
 
 from quoth.tools.call.redaction import SENT
 from quoth.tools.errors import UsageError
+from quoth.tools.mcp import stdio
 from quoth.tools.mcp.config import OWN_NAME, ServerConfig
 from quoth.tools.mcp.connection import Connection, Deadlines, McpError, McpTimeout
 from quoth.tools.mcp.server_log import MAX_BYTES, ServerLog
@@ -33,6 +34,12 @@ def connection(tmp_path: Path, *argv: str, environ: Mapping[str, str] = PLAIN, *
     program, *args = mcp_server.command(*argv)
     config = ServerConfig("fixture", program, tuple(args), **more)
     return Connection(config, tmp_path, environ=environ, withheld=("OPENAI_API_KEY",))
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not end by itself is sent SIGTERM soon."""
+    monkeypatch.setattr(stdio, "GRACE", 0.5)
 
 
 def script(tmp_path: Path, text: str, **more: Any) -> Connection:
@@ -170,7 +177,7 @@ LEAVES = {
 
 @pytest.mark.parametrize("leaves", LEAVES)
 async def test_all_its_processes_end_with_the_connection(leaves: str, tmp_path: Path) -> None:
-    soon = Deadlines(connect=2)
+    soon = Deadlines(connect=1)
     async with aclosing(script(tmp_path, LEAVES[leaves], deadlines=soon)) as server:
         with pytest.raises(McpError):
             await server.tools()

@@ -17,6 +17,7 @@ import mcp_types as types
 import pytest
 from examples import many
 
+from quoth.tools.mcp import stdio
 from quoth.tools.mcp.asking import Questions
 from quoth.tools.mcp.config import ServerConfig
 from quoth.tools.mcp.connection import Callbacks, Connection, Deadlines, McpError
@@ -24,6 +25,12 @@ from quoth.tools.mcp.connection import Callbacks, Connection, Deadlines, McpErro
 SECONDS = 60.0  # for a whole test: the machine may be busy
 SOON = Deadlines(connect=30, list=20, call=4, idle=2)
 MB = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not end by itself is sent SIGTERM soon."""
+    monkeypatch.setattr(stdio, "GRACE", 0.5)
 
 
 def _effects(folder: Path) -> list[str]:
@@ -117,7 +124,7 @@ async def test_a_line_of_100_mb_ends_the_server_and_takes_no_memory(tmp_path: Pa
 
 @pytest.mark.parametrize(("behaviour", "point"), [("half", 0), ("silent", 0), ("silent", 1), ("progress", 0)])
 async def test_a_server_that_does_not_answer_is_given_up(tmp_path: Path, behaviour: str, point: int) -> None:
-    deadlines = Deadlines(connect=3, list=20, call=4, idle=2) if point else SOON
+    deadlines = Deadlines(1, 20, 4, 2) if point else Deadlines(30, 20, 1, 0.5)
     async with _hostile(tmp_path, behaviour, str(point), deadlines=deadlines) as connection:
         with pytest.raises(McpError, match="did not answer within"):
             await connection.call("act", {"text": "now"})

@@ -647,18 +647,18 @@ def test_the_check_for_a_surviving_process_can_fail() -> None:
 
 def test_past_its_deadline_a_program_and_its_children_are_stopped(tmp_path: Path) -> None:
     here = shell(
-        tmp_path, ':timeout 4 :argv ["sh" "-c" "sleep 100 & echo $! > child; echo $$ > parent; wait"]'
+        tmp_path, ':timeout 2 :argv ["sh" "-c" "sleep 100 & echo $! > child; echo $$ > parent; wait"]'
     )
     result = here.pass_through("(run-it)")
     assert result.status == "timeout"
-    assert re.fullmatch(rf"(run-it|sh) {DID_NOT_FINISH_WITHIN} 4(\.0)? s\.", result.message)
+    assert re.fullmatch(rf"(run-it|sh) {DID_NOT_FINISH_WITHIN} 2(\.0)? s\.", result.message)
     assert ends(tmp_path / "parent")
     assert ends(tmp_path / "child")
 
 
 @pytest.mark.parametrize("redirect", ["", ">/dev/null 2>&1"])
 def test_what_a_program_leaves_running_behind_it_is_stopped_too(tmp_path: Path, redirect: str) -> None:
-    here = shell(tmp_path, f':timeout 4 :argv ["sh" "-c" "sleep 100 {redirect} & echo $! > child"]')
+    here = shell(tmp_path, f':timeout 2 :argv ["sh" "-c" "sleep 100 {redirect} & echo $! > child"]')
     result = here.pass_through("(run-it)")
     assert result.status == ("ok" if redirect else "timeout")
     assert ends(tmp_path / "child")

@@ -18,7 +18,7 @@ from sentences import IT_HAS_MORE_THAN
 from words import agent, quoth, started, wait_until
 
 from quoth.tools.lisp.printer import print_value
-from quoth.tools.shell import boundary
+from quoth.tools.shell import boundary, private_git
 from quoth.tools.storage.paths import state_dir
 
 COMMIT = "git -c user.name=ann -c user.email=ann@example.org commit -q"
@@ -133,7 +133,7 @@ def test_what_an_editor_asks_meanwhile_is_no_change(place: Place) -> None:
     assert place.sh("git log --format=%s") == "second\nfirst\n"
 
 
-def test_a_lock_of_git_outside_is_waited_for(place: Place) -> None:
+def test_a_lock_of_git_outside_is_waited_for(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     lock = place.shop / ".git/index.lock"
     free = threading.Timer(0.5, lock.unlink)
 
@@ -142,6 +142,7 @@ def test_a_lock_of_git_outside_is_waited_for(place: Place) -> None:
         free.start()
 
     assert runs(place, f"echo x > a.txt; wait; git add a.txt; {COMMIT} -m two", meanwhile) == ""
+    monkeypatch.setattr(private_git, "LOCK_SECONDS", 0.2)
     said = runs(place, f"echo y > a.txt; wait; git add a.txt; {COMMIT} -m three", lock.touch)
     assert said.startswith(f"{NOT_KEPT}git outside has locked index.lock.")
     lock.unlink()

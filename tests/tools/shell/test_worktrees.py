@@ -14,7 +14,7 @@ from words import complaint
 
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError
-from quoth.tools.shell import own_git, program, view
+from quoth.tools.shell import own_git, program, view, worktrees
 from quoth.tools.shell.view import Access, Boundary
 from quoth.tools.shell.worktrees import Worktrees
 
@@ -94,7 +94,8 @@ def test_a_worktree_begins_with_the_commit_and_comes_back_as_one(place: Place) -
     assert "nothing to merge" in complaint(ToolError, lambda: merged(trees, "s1", commit))
 
 
-def test_a_merge_that_is_not_possible_changes_nothing(place: Place) -> None:
+def test_a_merge_that_is_not_possible_changes_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worktrees, "LOCK_SECONDS", 0.2)
     trees = Worktrees(place.shop)
     one, two = changed(trees, "s1", a_txt="1\n"), changed(trees, "s2", a_txt="2\n", c_txt="c\n")
     three = changed(trees, "s3", c_txt="other\n", a_txt="1\n")
@@ -120,7 +121,8 @@ def test_a_merge_that_is_not_possible_changes_nothing(place: Place) -> None:
     assert place.sh("git log -1 --format=%P").split() == [one, three]
 
 
-def test_locks_that_a_killed_git_left_are_removed(place: Place) -> None:
+def test_locks_that_a_killed_git_left_are_removed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worktrees, "LOCK_SECONDS", 0.2)
     trees = Worktrees(place.shop)
     commit = changed(trees, "s1", a_txt="1\n")
     for lock in ("HEAD.lock", "refs/heads/master.lock", "refs/heads/quoth/s1.lock"):

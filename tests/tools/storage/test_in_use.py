@@ -16,6 +16,7 @@ from sentences import IS_IN_USE_BY
 from words import complaint
 
 from quoth.tools.errors import BusyError, UsageError
+from quoth.tools.storage import file_lock
 from quoth.tools.storage.file_lock import in_use, lost_lock, not_in_use, sweep
 
 HOLDS = """
@@ -25,6 +26,12 @@ with {how}:
     print("mine", flush=True)
     sys.stdin.readline()
 """
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody here waits long for a lock that another keeps."""
+    monkeypatch.setattr(file_lock, "WAIT_SECONDS", 0.1)
 
 
 @contextlib.contextmanager
@@ -45,7 +52,7 @@ def use(session: str = "s") -> None:
 
 
 def remove(session: str = "s") -> None:
-    with not_in_use("store", session):
+    with not_in_use("store", session, file_lock.WAIT_SECONDS):
         pass
 
 
