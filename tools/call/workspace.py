@@ -19,10 +19,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, TypeVar
 
 from quoth.tools.call.buffers import Buffer, Buffers, buffer_of, is_behind, is_text
-from quoth.tools.call.ignored import Ignored, files_below
 from quoth.tools.call.keeping import KEEPER, FileWrite, Held, held, held_bytes, kept, writable
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
 from quoth.tools.registry.param_types import WorkspacePath, written
@@ -30,6 +29,9 @@ from quoth.tools.storage.atomic import replace_in
 from quoth.tools.storage.file_lock import hold, is_held
 from quoth.tools.storage.paths import is_missing, real_path, shared_path, worktree_place
 from quoth.tools.text import file_name
+
+if TYPE_CHECKING:
+    from quoth.tools.call.ignored import Ignored
 
 TURN_SECONDS = 25.0  # the time a writer waits for earlier writers
 TURNS = 64  # locks for all files together: few, because lock files are never removed
@@ -481,6 +483,8 @@ class Workspace:
             raise ToolError(f"{path} is not a regular file.")
         if not start.is_dir():
             raise ToolError(self._failure(path, start, FileNotFoundError()))
+        from quoth.tools.call.ignored import Ignored, files_below  # here: most calls walk through no folder
+
         ignored = ignored or Ignored(self.root)
         ignored.heeded = not all
         for file in files_below(start, ignored):

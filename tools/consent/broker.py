@@ -58,7 +58,6 @@ from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, Pending, Qu
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.read_error import ReadError
 from quoth.tools.lisp.reader import read_one
-from quoth.tools.policy.scope import covers, read_scope
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.database import Store
 from quoth.tools.text import one_line
@@ -480,6 +479,8 @@ class Broker(Decisions):
         return Verdict("allow", f"approved by {_who(row.decider)} (request {row.id})")
 
     def _covered(self, rule: str, tool: CognitiveTool, call: Call, touches: str = "null") -> bool:
+        from quoth.tools.policy.scope import covers, read_scope  # here: most sessions have no scope
+
         try:
             return covers(read_scope(rule, tool), tool, call, self._place(call.session), json.loads(touches))
         except UsageError:  # the tool has changed, and no longer has an argument of the rule

@@ -31,7 +31,6 @@ from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical, from_model
 from quoth.tools.lisp.printer import Code
 from quoth.tools.lisp.reader import ReadError, read_one
-from quoth.tools.policy.scope import covers, denying, read_scope, suggested
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.registry.values import encodable
@@ -216,6 +215,8 @@ class Decisions(RequestStore):
                 f"{tool.name} itself requests {asked.form}; no scope covers that. Approve it once or for a"
                 " while."
             )
+        from quoth.tools.policy.scope import covers, denying, read_scope, suggested  # here: few are scopes
+
         rule = read_scope(decision.rule or suggested(tool, form), tool)
         call = Call(asked.call, form, asked.route, asked.user, asked.session, parent=asked.parent)
         if not covers(rule, tool, call, self._place(call.session)):

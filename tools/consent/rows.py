@@ -23,7 +23,6 @@ from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, UsageError,
 from quoth.tools.history.audit import StoreAudit
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.policy.limits import by_effects, with_maker
-from quoth.tools.policy.scope import denying, suggested
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.registry.values import encodable
 from quoth.tools.storage.database import Statement, Store
@@ -85,7 +84,10 @@ class RequestRow:
     def rule_line(self) -> str:
         """What its decision grants or denies, with its id, its session and its end."""
         rule = self.granted or self.shown
-        rule = denying(rule) if self.decision == "deny" else rule
+        if self.decision == "deny":
+            from quoth.tools.policy.scope import denying  # here: few requests have a scope
+
+            rule = denying(rule)
         return f"{self.id}  {rule}  (in session {self.session}, until {_clock_time(self.expires)})"
 
     @property
@@ -353,6 +355,8 @@ class RequestStore:
         # Only a question because of the tool's effects alone could be answered by a rule.
         by_rule = reason == by_effects(tool).reason and PERMISSION not in call.form.args
         name = "".join(secrets.choice(_LETTERS) for _ in range(5))
+        from quoth.tools.policy.scope import suggested
+
         values = {
             "id": name,
             "digest": digest,

@@ -120,8 +120,8 @@ print(sum(one["collections"] for one in gc.get_stats()) - looks, gc.get_freeze_c
 print(*sorted(name for name in sys.modules if name.startswith("quoth.agent.cli.")))
 print("pydantic_core" in sys.modules, "acp" in sys.modules)
 of_runs = "run spec observation driver compaction surroundings recorder".split()
-of_replies = ["quoth.neuro.prompt.dialects", "quoth.neuro.reading"]
-print([name for name in [*(f"quoth.agent.run.{one}" for one in of_runs), *of_replies] if name in sys.modules])
+others = ["quoth.neuro.prompt.dialects", "quoth.neuro.reading", "quoth.tools.policy.language"]
+print([name for name in [*(f"quoth.agent.run.{one}" for one in of_runs), *others] if name in sys.modules])
 """
 
 
