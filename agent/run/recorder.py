@@ -21,7 +21,7 @@ from quoth.agent.run.limits import CALLING, RUNNING
 from quoth.agent.run.observation import BEGUN, NOT_MADE
 from quoth.agent.run.run import Run, RunParts, RunState, RunStoppedError
 from quoth.agent.run.spec import FACTS, OutputType, RunSpec, facts_of, images_of
-from quoth.agent.session.past import Past, PastCall, completion_of, reply_data
+from quoth.agent.session.past import REVIEW, Past, PastCall, completion_of, reply_data
 from quoth.agent.session.session import RunLog
 from quoth.neuro.backends.base import (
     NO_OPTIONS,
@@ -363,6 +363,8 @@ class RecordedDoor:
         past = self._past.calls.get(key_in(call))
         if self.run is not None:
             self.run.state.sent += self._past.sent_in(key_in(call))
+        for event in self._past.reviews.pop(key_in(call), ()):
+            self._count(event.data)
         if past is not None and past.finished:
             return self._recalled(past, call)
         if not self._live:
@@ -433,16 +435,33 @@ class RecordedDoor:
 
     def _recalled(self, past: PastCall, call: Call) -> ToolResult:
         self._past.unused -= 1
-        if (spent := self._past.spent.get(key_in(call))) is not None and self.run is not None:
-            data = spent.data
+        if (spent := self._past.spent.get(key_in(call))) is not None:
+            self._count(spent.data)
+        if self._differs is not None:
+            self._differs(past.begun, call)
+        return past.result()
+
+    def _count(self, data: Mapping[str, Any]) -> None:
+        """Count what a call took in an earlier process."""
+        if self.run is not None:
             usage, budget = Usage(**data["usage"]), self.run.budget
             self.run.spend(usage)
             budget.steps_taken += data["steps"]
             budget.calls_taken += data["calls"]
             budget.take(data.get("tokens", usage.tokens), data.get("cost", 0.0), usage.seconds)
-        if self._differs is not None:
-            self._differs(past.begun, call)
-        return past.result()
+
+    def reviewed(self, usage: Usage, cost: float) -> None:
+        """Count the review of the current call, and record it at once: unlike all else that the call takes,
+        it is not repeated if the call waits and a resumed run makes it again."""
+        assert self.run is not None, "a call is reviewed in a run"
+        self.run.spend(usage)
+        said = {name: value for name, value in vars(usage).items() if value}
+        data = {"usage": said, "steps": 0, "calls": 0, "cost": cost}
+        self._log.add("spent", data, parent=self._log.reply, key=f"{CALLING.get()}{REVIEW}")
+        recorded, budget = self._recorded
+        budget = replace(budget)
+        budget.take(usage.tokens, cost)
+        self._recorded = recorded + usage, budget
 
     def _broken_off(self, past: PastCall | None, call: Call) -> ToolResult:
         """A result for an unfinished call, in a conversation that continues without it."""

@@ -18,7 +18,7 @@ from quoth.agent.run.limits import RUNNING
 from quoth.agent.run.models import Models, OwnModel
 from quoth.agent.run.options import Review
 from quoth.agent.session.origins import is_typed
-from quoth.neuro.backends.base import Usage, as_backend
+from quoth.neuro.backends.base import Backend, Usage, as_backend
 from quoth.tools.call.call import Call, Verdict, ask, deny
 from quoth.tools.call.ports import BEGUN_BEFORE, LOST_REQUEST, QUOTED
 from quoth.tools.call.redaction import Redactor, redact
@@ -66,15 +66,18 @@ class ModelReviewer:
     async def review(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
         name, run = f"the reviewer {self._review.name}", RUNNING.get()
         allows = self._may_allow(tool, call)
-        spend = _uncounted if run is None else run.spend
         purse = self._purse(call.user) if run is None else run.purse
         given = self._review.model
-        model = OwnModel(
-            lambda: self._models.other(given) if isinstance(given, str) else as_backend(given),
-            spend,
-            purse,
-            None if run is None else run.tracer,
-        )
+
+        def backend() -> Backend:
+            return self._models.other(given) if isinstance(given, str) else as_backend(given)
+
+        def spend(usage: Usage) -> None:
+            if run is not None:
+                cost = purse.funds.cost(backend().name, usage) if purse.priced else 0.0
+                run.door.reviewed(usage, cost)
+
+        model = OwnModel(backend, spend, purse, None if run is None else run.tracer)
         task = TASK.format(allow=ALLOW if allows else "")
         prompt = "\n".join(self._shown(tool, call, reason))
         try:
@@ -155,7 +158,3 @@ def _own(text: str) -> str:
     """A text on one line; empty if it would change what the person is asked."""
     words = one_line(text, WORDS).rstrip(". ")
     return "" if any(phrase in words for phrase in (BEGUN_BEFORE, LOST_REQUEST, QUOTED)) else words
-
-
-def _uncounted(usage: Usage) -> None:
-    """Ignore the usage of a call outside of any run."""

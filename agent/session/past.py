@@ -99,6 +99,9 @@ class PastCall:
         return ToolResult(data["id"], tool, data["status"], value_in(data), said, effects, audit, told)
 
 
+REVIEW = ".review"  # ends the key of what the review of a call took
+
+
 @dataclass(eq=False, repr=False)
 class Past:
     """The recorded past of a run: the model's replies, and the outcome of its calls by key. ``place`` and
@@ -109,6 +112,7 @@ class Past:
     calls: dict[str, PastCall] = field(default_factory=dict)
     faults: dict[str, str] = field(default_factory=dict)  # faults of replies, by key
     spent: dict[str, Event] = field(default_factory=dict)
+    reviews: dict[str, list[Event]] = field(default_factory=dict)  # what reviews of calls took, by key
     memory: dict[int, Event] = field(default_factory=dict)  # its messages, by turn
     tools: dict[int, Event] = field(default_factory=dict)  # messages about changed tools, by turn
     intents: dict[str, list[Event]] = field(default_factory=dict)  # answers about needed tools, by key
@@ -139,6 +143,8 @@ class Past:
                     past.calls.setdefault(event.key, PastCall()).receipt = event
                 case "fault":
                     past.faults[event.key] = event.data.get("message", "")
+                case "spent" if event.key.endswith(REVIEW):
+                    past.reviews.setdefault(event.key.removesuffix(REVIEW), []).append(event)
                 case "spent":
                     past.spent[event.key] = event
                 case "memory":
