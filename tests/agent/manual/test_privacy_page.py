@@ -24,6 +24,11 @@ def note(event, given):
         file.write(f"{address}\\n")
 sys.addaudithook(note)
 """
+# The command, which is watched before anything of ours is imported.
+COMMAND = f"""{NOTED}
+from quoth.agent.entry import main
+sys.exit(main())
+"""
 HEADERS = {
     *("host", "accept", "accept-encoding", "connection", "user-agent", "content-type", "content-length"),
     "authorization",
@@ -45,8 +50,11 @@ class Watched:
     """A folder of the shop in which commands run and the hosts that they look for are noted."""
 
     def __init__(self, place: Path) -> None:
-        self.shop, self._noted = place / "shop", place / "noted"
+        self.shop, self._noted, self._command = place / "shop", place / "noted", place / "command.py"
+        self._command.write_text(COMMAND)
         shutil.copytree(SHOP, self.shop)
+        model = self.shop / "slow.hy"
+        model.write_text(model.read_text().replace("asyncio.sleep 3", "asyncio.sleep 0"))
         (place / "site").mkdir()
         (place / "site" / "sitecustomize.py").write_text(NOTED)
         self._env = {"PYTHONPATH": str(place / "site"), "NOTED": str(self._noted), "LOGNAME": "zoe-lee"}
@@ -54,7 +62,7 @@ class Watched:
     def hosts_of(self, *words: str, **more: str) -> set[str]:
         """The hosts that a command has looked up or connected to."""
         self._noted.write_text("")
-        said = quoth(*words, cwd=self.shop, env={**self._env, **more}, real=True)
+        said = quoth(str(self._command), *words, cwd=self.shop, env={**self._env, **more}, bare=True)
         assert said.code == 0, said
         return {*self._noted.read_text().split()}
 

@@ -376,7 +376,10 @@ async def test_changes_are_announced_again_after_any_error(
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_a_list_that_changes_is_announced(shop: Path, table: ToolTable, mode: str) -> None:
+async def test_a_list_that_changes_is_announced(
+    shop: Path, table: ToolTable, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mcp_server, "WATCH_SECONDS", 0.1)
     agents: list[AsyncAgent] = []
     heard: asyncio.Queue[Any] = asyncio.Queue()
 
