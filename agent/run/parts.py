@@ -105,7 +105,7 @@ class ForeignTools(NamedTuple):
     servers: LiveServers | None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AgentParts:
     """The parts of an agent. A session with other tools, models or settings replaces them in its own
     SessionHost, never here."""

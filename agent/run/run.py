@@ -86,7 +86,7 @@ class Turn:
     reasoning: str = ""  # the model's thoughts before it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class RunParts:
     """The host's parts for a run: its door and its model, and the receivers of its events."""
 

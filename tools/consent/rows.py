@@ -35,7 +35,7 @@ UNBELIEVED = (
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)  # each generated method slows the start of every command
 class RequestRow:
     """A request with all its data. ``form`` is the true form, only while it is open; ``shown`` is
     without declared secrets. ``granted`` is the rule of a grant (empty: of this very call; None: no grant).
