@@ -242,6 +242,8 @@ def _fate(request: Request, now: float) -> str:
         )
     fate = f"{request.outcome} at {when(request.decided or 0)}"
     fate += f": {request.why}" if request.why else ""
+    if request.decision in ("duration", "scope"):
+        return f"{fate}; {'ended at' if over else 'lasts until'} {when(request.expires)}"
     if request.decision not in ("once", "edit", "answer"):
         return fate
     if request.state == "used":

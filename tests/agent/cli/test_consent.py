@@ -146,8 +146,8 @@ def test_one_request_is_shown_in_full(here: Path) -> None:
 
 FATES = [
     (["approve"], "approved once by bob at WHEN; usable until WHEN"),
-    (["approve", "--for", "2h"], "approved for a while by bob at WHEN"),
-    (["approve", "--scope", "--yes"], "granted a scope by bob at WHEN"),
+    (["approve", "--for", "2h"], "approved for a while by bob at WHEN; lasts until WHEN"),
+    (["approve", "--scope", "--yes"], "granted a scope by bob at WHEN; lasts until WHEN"),
     (["approve", "--edit", OTHER], "approved with other arguments by bob at WHEN; usable until WHEN"),
     (["deny"], "denied by bob at WHEN"),
     (["deny", "--why", "not now"], "denied by bob at WHEN: not now"),
@@ -214,6 +214,7 @@ def test_what_was_granted_in_a_session_is_listed_and_revoked(here: Path) -> None
     assert "belongs to session s1" in refused(here, "policy", "revoke", request, "--session", "s2")
     assert done(here, "policy", "revoke", request).startswith("Revoked in session s1: ")
     assert told(here, "policy", "revoke") == []
+    assert "; ended at " in done(here, "pending", request)
     wait(here, OTHER)
 
 
