@@ -152,7 +152,7 @@ def judged(host: SessionHost, text: str, route: Route, **marks: Any) -> tuple[Ca
 
 def explained(host: SessionHost, text: str, route: Route, **marks: Any) -> str:
     """The judgement of a call of this form, as ``quoth policy explain`` prints it."""
-    from quoth.agent.terminal.pages import explanation_lines  # here: most calls are made, not explained
+    from quoth.agent.terminal.pages import explanation_lines  # here: few calls are explained
 
     return "\n".join(explanation_lines(*judged(host, text, route, **marks)))
 
