@@ -241,6 +241,7 @@ class Page:
         return "".join(self._command(*part.split("\n", 1)) for part in parts)
 
     def _command(self, line: str, expected: str) -> str:
+        self._hasten(3 if line.endswith(" &") else 0)
         if line.endswith(" &"):
             self.jobs.append(Job(line[2:-2], self.folder, self.state, len(self.jobs) + 1))
             out = self._told(self.jobs[-1].says(expected.count("\n")))
@@ -250,6 +251,11 @@ class Page:
         else:
             out = _run(line[2:], self.folder, self.state, self.names)
         return f"{line}\n{escape(out)}"
+
+    def _hasten(self, seconds: int) -> None:
+        """Let the shop's slow model think so long: only what is killed meanwhile needs its three seconds."""
+        if (model := self.folder / "slow.hy").exists():
+            model.write_text(re.sub(r"(asyncio\.sleep) \d", rf"\1 {seconds}", model.read_text()))
 
     def _at_the_prompt(self, body: str) -> str:
         """The screen of a REPL in which the lines of the block that follow a prompt were typed."""
