@@ -33,11 +33,9 @@ from quoth.tools.catalog.connection import (
     told,
 )
 from quoth.tools.catalog.payload import (
-    VARIABLE,
     ForeignCatalog,
     Key,
     build_catalog_payload,
-    key_path,
     new_key,
     read_key,
 )
@@ -51,6 +49,7 @@ from quoth.tools.catalog.store import (
     publish_catalog,
 )
 from quoth.tools.errors import StoreError, UsageError
+from quoth.tools.storage.paths import CATALOG_KEY, catalog_key_path
 
 if TYPE_CHECKING:
     from quoth.tools.registry.table import ToolTable
@@ -95,7 +94,7 @@ def worker(options: WorkerOptions) -> int:
     options.project.require_rules()
     url, prefix = redis_url(options.redis, ca=options.redis_ca), checked_prefix(options.key_prefix)
     needed("taskiq", "taskiq_redis")
-    secret = (key_path(options.key), *url.files)
+    secret = (catalog_key_path(options.key), *url.files)
     rules = policy_options(options)
     files = Files(options.tools, options.folder, rules, options.allow, secret)
     context = ToolContext(files.workspace())
@@ -142,8 +141,8 @@ def _key(options: Options) -> Key:
 
     from quoth.tools.storage.paths import is_missing
 
-    path = key_path(options.key)
-    if options.key or os.environ.get(VARIABLE) or not is_missing(path):
+    path = catalog_key_path(options.key)
+    if options.key or os.environ.get(CATALOG_KEY) or not is_missing(path):
         return read_key(path)
     key = new_key(path)
     complain(f"Created the key {path}. Copy it to each calling machine, readable only by its user.")
@@ -289,7 +288,7 @@ def watch(options: CatalogOptions) -> int:
 
 def key(options: KeyOptions) -> int:
     """Create the key, or print its name, never the key itself."""
-    path = key_path(options.key)
+    path = catalog_key_path(options.key)
     made = new_key(path) if options.what == "new" else read_key(path)
     if options.json:
         print_json({"path": str(path), "name": made.name})
@@ -307,7 +306,7 @@ def place_of(options: CatalogOptions) -> tuple[RedisUrl, Key, str]:
     """The server, key and prefix of the options."""
     prefix = checked_prefix(options.key_prefix)
     url = redis_url(options.redis or options.remote, ca=options.redis_ca)
-    return url, read_key(key_path(options.key)), prefix
+    return url, read_key(catalog_key_path(options.key)), prefix
 
 
 def _offered(options: OfferOptions) -> ToolTable:

@@ -32,7 +32,15 @@ from quoth.tools.policy.project import find_project, mark_narrowed, policy_files
 from quoth.tools.policy.spending import DailyBudget, Rule
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.registry.tool import EFFECTS
-from quoth.tools.storage.paths import agents_dir, cache_dir, keys_path, real_path, state_dir, user_servers
+from quoth.tools.storage.paths import (
+    agents_dir,
+    cache_dir,
+    catalog_key_path,
+    keys_path,
+    real_path,
+    state_dir,
+    user_servers,
+)
 
 if TYPE_CHECKING:
     from quoth.agent.run.own import RemoteTools
@@ -433,10 +441,9 @@ def _project_root() -> Path:
 
 def _secret_files(tools: ToolOptions, policies: PolicyOptions, models: ModelOptions) -> set[Path]:
     """The files with access data for other machines and models: keys and URLs. No tool may read them."""
-    from quoth.tools.catalog.payload import key_path
 
     files = {keys_path(), user_config(), user_servers(), *map(Path, tools.mcp)}
-    files |= {key_path(key) for key in (None, tools.key, policies.key)}
+    files |= {catalog_key_path(key) for key in (None, tools.key, policies.key)}
     files |= {models.key_file} if models.key_file is not None else set()
     for url in (tools.remote, policies.shared):
         if isinstance(url, str):

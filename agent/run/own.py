@@ -356,13 +356,14 @@ def open_catalog(
     """Read the catalog at ``remote`` now. Refused messages from there are recorded in ``audit``; ``tell``
     receives the progress of calls. Raises UsageError and StoreError."""
     from quoth.tools.catalog.connection import checked_prefix
-    from quoth.tools.catalog.payload import key_path, read_key
+    from quoth.tools.catalog.payload import read_key
     from quoth.tools.catalog.remote_table import LiveCatalog
     from quoth.tools.remote.sender import Sender
+    from quoth.tools.storage.paths import catalog_key_path
 
     if isinstance(remote, LiveCatalog):
         return remote
-    options = (remote_url(remote, typed=False), read_key(key_path(key)), checked_prefix(prefix))
+    options = (remote_url(remote, typed=False), read_key(catalog_key_path(key)), checked_prefix(prefix))
     sender = Sender(*options, audit=audit, on_progress=lambda call, text: tell(f"{call.tool}: {text}"))
     return LiveCatalog(*options, sender, partial(_record, audit))
 

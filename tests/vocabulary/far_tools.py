@@ -16,11 +16,12 @@ from quoth.tools.call.call import Call, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.catalog import publish_catalog
 from quoth.tools.catalog.connection import RedisUrl, connected, redis_url, sync_client
-from quoth.tools.catalog.payload import Key, key_path, new_key, read_key
+from quoth.tools.catalog.payload import Key, new_key, read_key
 from quoth.tools.catalog.remote_table import LiveCatalog
 from quoth.tools.door.door import Door
 from quoth.tools.errors import CatalogStale, ToolFailure
 from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.storage.paths import catalog_key_path
 
 _NUMBERS = itertools.count()
 
@@ -46,7 +47,8 @@ class FarTools:
     def __init__(self, url: str, *tools: CognitiveTool, key: Key | None = None) -> None:
         self.url = redis_url(url, typed=False)
         self.prefix = f"far-{os.getpid()}-{next(_NUMBERS)}"
-        self.key = key or (read_key(key_path()) if key_path().exists() else new_key(key_path()))
+        path = catalog_key_path()
+        self.key = key or (read_key(path) if path.exists() else new_key(path))
         self.catalogs: list[LiveCatalog] = []
         self.calls: list[Call] = []
         self.publish(*tools)

@@ -22,7 +22,7 @@ from quoth.tools.errors import ServerError, UsageError
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.registry.tool import schema_hash
 from quoth.tools.storage.atomic import new_file
-from quoth.tools.storage.paths import state_dir
+from quoth.tools.storage.paths import catalog_key_path
 from quoth.tools.text import excerpt
 
 # The key that callers and workers share, and its signatures. A process that can write to Redis but does not
@@ -30,7 +30,6 @@ from quoth.tools.text import excerpt
 
 
 KEY_BYTES = 32
-VARIABLE = "QUOTH_CATALOG_KEY"  # environment variable: path of the key file
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,9 @@ class Key:
         return hmac.compare_digest(self.sign(kind, data), signature)
 
 
-def key_path(given: str | Path | None = None) -> Path:
-    """The path of the key file: ``given``, otherwise the one in QUOTH_CATALOG_KEY, otherwise ``catalog.key``
-    beside the stores."""
-    return Path(given or os.environ.get(VARIABLE) or state_dir() / "catalog.key").expanduser()
-
-
 def kept_key(given: str | Path | None) -> dict[str, str]:
     """The path of the key file, if given, to record in the opening of a session."""
-    return {"key-file": str(key_path(given).resolve())} if given else {}
+    return {"key-file": str(catalog_key_path(given).resolve())} if given else {}
 
 
 def read_key(path: Path) -> Key:

@@ -20,7 +20,6 @@ from quoth.tools.catalog.payload import (
     CatalogError,
     Key,
     build_catalog_payload,
-    key_path,
     read_key,
     seal,
     unseal,
@@ -29,6 +28,7 @@ from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.registry.tool import entry_tool
+from quoth.tools.storage.paths import catalog_key_path
 from quoth.tools.text import one_line
 
 PREFIX: Final = "sg"
@@ -88,7 +88,7 @@ async def publish_catalog(
     """Publish the tools as a new version and keep the last ``keep`` versions. Returns the number and hash of
     the new version. If a publisher with a higher number finished first, its version stays current."""
     if key is None:
-        key = read_key(key_path())
+        key = read_key(catalog_key_path())
     payload = build_catalog_payload(registry)
     begin = stem(prefix)
     version = int(await redis.incr(f"{begin}seq"))
@@ -105,7 +105,7 @@ async def load_catalog(redis: Any, *, key: Key | None = None, prefix: str = PREF
     blob is missing. Raises CatalogError if it is not authentic, and UsageError for a client with
     ``decode_responses=True``."""
     if key is None:
-        key = read_key(key_path())
+        key = read_key(catalog_key_path())
     for look in range(LOOKS):
         if look:
             await asyncio.sleep(BETWEEN_LOOKS)

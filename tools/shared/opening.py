@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quoth.tools.catalog.connection import RedisUrl, redis_url
-from quoth.tools.catalog.payload import Key, key_path, read_key
+from quoth.tools.catalog.payload import Key, read_key
 from quoth.tools.policy.spending import Rule
 from quoth.tools.shared.limits import RedisLimits
 from quoth.tools.shared.requests import RedisRequests
 from quoth.tools.shared.server import VARIABLE, SharedRedis
 from quoth.tools.storage.database import Store
+from quoth.tools.storage.paths import catalog_key_path
 
 
 @dataclass(frozen=True)
@@ -38,4 +39,4 @@ def open_shared(given: str | RedisUrl, prefix: str, key: str | Path | None) -> S
     """The shared limits and requests at ``given``. The server is contacted at first use. Raises UsageError if
     the URL, prefix or key is invalid."""
     url = redis_url(given, VARIABLE, typed=False) if isinstance(given, str) else given
-    return Shared(SharedRedis(url, prefix), read_key(key_path(key)))
+    return Shared(SharedRedis(url, prefix), read_key(catalog_key_path(key)))

@@ -66,6 +66,15 @@ def keys_path() -> Path:
     return config_dir() / "keys"
 
 
+CATALOG_KEY = "QUOTH_CATALOG_KEY"  # environment variable: path of the key file
+
+
+def catalog_key_path(given: str | Path | None = None) -> Path:
+    """The path of the key file of a catalog: ``given``, otherwise the one in QUOTH_CATALOG_KEY, otherwise
+    ``catalog.key`` beside the stores."""
+    return Path(given or os.environ.get(CATALOG_KEY) or state_dir() / "catalog.key").expanduser()
+
+
 def user_servers() -> Path:
     """The file of the user's MCP servers."""
     return config_dir() / "mcp.json"

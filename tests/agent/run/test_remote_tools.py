@@ -22,8 +22,9 @@ from quoth.agent.session.index import fork_session
 from quoth.neuro.prompt.belt import NEWS, news_text
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.catalog.connection import RedisUrl
-from quoth.tools.catalog.payload import ForeignCatalog, key_path, new_key
+from quoth.tools.catalog.payload import ForeignCatalog, new_key
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.storage.paths import catalog_key_path
 
 pytestmark = pytest.mark.usefixtures("nothing_is_left_running")
 
@@ -334,7 +335,7 @@ def test_where_the_tools_are_is_kept_and_never_the_password(tmp_path: Path, far:
 
 
 def test_no_tool_reads_the_key_or_the_url(tmp_path: Path, far: FarTools) -> None:
-    key = shutil.copy(key_path(), tmp_path / "shop.key")
+    key = shutil.copy(catalog_key_path(), tmp_path / "shop.key")
     url = tmp_path / "url.txt"
     url.touch(mode=0o600)
     url.write_text(far.url.full)

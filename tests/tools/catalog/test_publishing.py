@@ -27,10 +27,11 @@ from words import tool
 
 from quoth.tools.catalog import load_catalog, publish_catalog, store
 from quoth.tools.catalog.connection import async_client, connected, redis_url, told
-from quoth.tools.catalog.payload import MAX_BLOB, CatalogError, Key, key_path, new_key
+from quoth.tools.catalog.payload import MAX_BLOB, CatalogError, Key, new_key
 from quoth.tools.catalog.store import followed, kept_versions, load_version, stem
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.registry.table import ToolTable
+from quoth.tools.storage.paths import catalog_key_path
 
 KEY = Key(b"k" * 32)
 NUMBERS = itertools.count()
@@ -88,7 +89,7 @@ async def test_what_one_publishes_another_loads(catalog: Catalog) -> None:
 
 async def test_the_functions_are_those_of_the_seed(redis: str, state: Any) -> None:
     """With their signatures and keys: what it adds has defaults."""
-    new_key(key_path())
+    new_key(catalog_key_path())
     async with connected(redis_url(f"{redis}?db=7")) as client:
         with_message = client.pubsub(ignore_subscribe_messages=True)
         await with_message.subscribe("sg:pubsub:tools:catalog")
