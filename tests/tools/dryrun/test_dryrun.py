@@ -23,6 +23,7 @@ from quoth.tools.policy.files import parse_layer
 from quoth.tools.policy.limits import Quota, StoreLimits
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import CognitiveTool
+from quoth.tools.sandbox.pool import SandboxLimits
 from quoth.tools.storage.database import Store
 
 
@@ -381,7 +382,7 @@ def test_a_plan_is_not_longer_than_a_value_may_be(house: House) -> None:
 # Bounds
 
 
-def test_what_is_not_gone_into_any_further_is_told(house: House) -> None:
+def test_what_is_not_gone_into_any_further_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     many = house.plan("(for [x (range 9)] (when (sh x) (sh 100)))")
     assert not many["complete"]
     assert "; not followed further: there are more than 64 paths" in many["text"]
@@ -389,6 +390,7 @@ def test_what_is_not_gone_into_any_further_is_told(house: House) -> None:
     assert "not followed further: there are more than 20 unknown decisions in a row" in endless["text"]
     busy = house.plan("(for [x (range 600)] (sh 1))")
     assert "; not followed further: there are more than 500 calls" in busy["text"]
+    monkeypatch.setattr(house.sandbox, "limits", SandboxLimits(seconds=0.5))
     slow = house.plan("(setv x 0) (while True (+= x 1))")
     assert slow["text"] == "; it ends here: The program was stopped: it exceeded its time limit."
 
