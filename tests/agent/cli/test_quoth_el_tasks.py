@@ -101,7 +101,7 @@ if EMACS:
         assert second == "The program no-such-quoth is not found; set quoth-command"
 
     def test_a_task_is_stopped(tmp_path: Path) -> None:
-        files(tmp_path, {"slow.hy": "(import time)\n(defn reply [#* _]\n  (time.sleep 5)\n  1)"})
+        files(tmp_path, {"slow.hy": "(import time)\n(defn reply [#* _]\n  (time.sleep 3)\n  1)"})
         script = """
           (setq quoth-model "scripted:slow.hy")
           (with-temp-buffer
@@ -235,7 +235,8 @@ if EMACS:
         assert (tmp_path / "b.txt").read_text() == "two\n"
 
     def test_you_type_while_the_model_works(tmp_path: Path) -> None:
-        files(tmp_path, {"slow.hy": '(import time)\n(defn reply [#* _]\n  (time.sleep 4)\n  "At last.")'})
+        waits = '(for [_ (range 1200)] (when (os.path.exists "go") (break)) (time.sleep 0.05))'
+        files(tmp_path, {"slow.hy": f'(import os time)\n(defn reply [#* _]\n  {waits}\n  "At last.")'})
         script = """
           (setq quoth-model "scripted:slow.hy")
           (find-file "a.txt")
@@ -247,6 +248,7 @@ if EMACS:
             screen.type("\x03s\x1b>mine")
             screen.shows("mine")
             assert "At last." not in screen.text
+            (tmp_path / "go").touch()
             screen.shows("At last.", "mine")
 
     def test_every_file_of_a_project_shows_its_requests_and_its_log(tmp_path: Path) -> None:
