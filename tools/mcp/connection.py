@@ -417,7 +417,7 @@ class Connection:
     ) -> None:
         """Since 2026-07-28, changes are announced on a stream that is requested: those of one resource, or of
         the lists. Changes of resources reach ``_heard`` as well. ``opened`` is set once the first stream is
-        open, or the server has none."""
+        open or refused, or the server has none."""
         from mcp.client.subscriptions import ListenNotSupportedError
 
         offered = client.server_capabilities
@@ -444,8 +444,8 @@ class Connection:
             except ListenNotSupportedError:
                 opened.set()
                 return  # an older revision
-            except Exception:  # noqa: S110  it is only opened again
-                pass
+            except Exception:
+                opened.set()  # refused: it is only opened again, and nobody waits for that
             await asyncio.sleep(pause)
             for kind in wanted:
                 self._tell(kind)
