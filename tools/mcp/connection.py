@@ -445,7 +445,7 @@ class Connection:
                 opened.set()
                 return  # an older revision
             except Exception:
-                opened.set()  # refused: it is only opened again, and nobody waits for that
+                opened.set()  # refused: it is opened again later
             await asyncio.sleep(pause)
             for kind in wanted:
                 self._tell(kind)
