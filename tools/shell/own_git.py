@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from quoth.tools.errors import ToolError
-from quoth.tools.shell.plain_git import SYSTEM
+from quoth.tools.shell.plain_git import CLOSED, LINK, SYSTEM, USUAL
 from quoth.tools.storage.paths import real_path, repository_top
 
 LEAST = (2, 38)  # of git: the first whose merge-tree writes a tree
@@ -34,7 +34,7 @@ PLAIN = re.compile(
 NO_REPOSITORY = "{} is not in a git repository, so it cannot have worktrees. To make it one: git init"
 NO_COMMIT = "The repository {} has no commit, so a worktree has nothing to begin with. Commit once."
 NO_GIT = "Worktrees need git {}.{} or newer{}."
-GIT_LINK = "160000"
+GIT_LINK = f"{LINK:o}"
 
 
 class Changed(NamedTuple):
@@ -75,14 +75,13 @@ class Repository:
         personal: bool = False,
     ) -> bytes:
         """The output of git. Only with ``personal`` does it read the person's settings."""
-        closed = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "HOME": "/nonexistent"}
         home = {name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ}
-        usual = {"PATH": SYSTEM, "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
+        usual = {**USUAL, "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"}
         try:
             done = subprocess.run(  # noqa: S603
                 [self._program, *words],
                 cwd=cwd,
-                env={**usual, **(home if personal else closed), **env},
+                env={**usual, **(home if personal else CLOSED), **env},
                 input=stdin,
                 capture_output=True,
                 timeout=SECONDS,

@@ -14,6 +14,9 @@ from pathlib import Path
 
 # The folders of programs that start outside: a folder of PATH may be in the workspace, where others write.
 SYSTEM = os.pathsep.join((os.defpath, "/usr/local/bin", "/run/current-system/sw/bin"))
+USUAL = {"PATH": SYSTEM, "LC_ALL": "C"}  # variables of each git of ours
+# And those with which it reads no settings of a person or of the system.
+CLOSED = {"HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
 LIST = ("ls-files", "-s", "-z")
 MOST_INDEX = 256 << 20  # bytes: of two million files
 LINK = 0o160000  # the mode of an entry that is a repository of its own
@@ -148,15 +151,13 @@ def _setting(file: Path, name: str) -> str:
 
 def _git(*words: str, cwd: Path, more: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes | None:
     """The output of git, None if it fails."""
-    usual = {"PATH": SYSTEM, "HOME": "/nonexistent", "LC_ALL": "C"}
-    closed = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
     if (program := shutil.which("git", path=SYSTEM)) is None:
         return None
     try:
         done = subprocess.run(  # noqa: S603
             [program, *words],
             cwd=cwd,
-            env={**usual, **closed, **(more or {})},
+            env={**USUAL, **CLOSED, **(more or {})},
             input=stdin,
             capture_output=True,
             timeout=60,
