@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import hy
 import pytest
@@ -40,7 +40,7 @@ from quoth.neuro.backends.select import Scripted, ScriptedBackend
 from quoth.neuro.prompt.belt import belt
 from quoth.neuro.reading.reply import read_reply
 from quoth.neuro.reading.result import FoundCall
-from quoth.tools.call.call import ToolResult, new_call
+from quoth.tools.call.call import Call, ToolResult, Verdict, new_call
 from quoth.tools.call.context import ToolContext
 from quoth.tools.call.ports import MemoryAudit
 from quoth.tools.call.workspace import Workspace
@@ -106,6 +106,18 @@ class Later:
 
     async def request(self, *_: Any) -> None:
         return None
+
+
+class Person:
+    """A person who decides each question alike, and remembers the tools and reasons."""
+
+    def __init__(self, kind: Literal["allow", "deny"]) -> None:
+        self.verdict = Verdict(kind, "as I say")
+        self.asked: list[str] = []
+
+    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
+        self.asked.append(f"{call.tool}: {reason}")
+        return self.verdict
 
 
 @dataclass

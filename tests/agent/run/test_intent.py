@@ -6,14 +6,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from field import Field, approve, block, statuses, step
 from sentences import IT_WRITES_FILES
-from words import files, grouped, tool
+from words import Person, files, grouped, tool
 
 from quoth.agent.client import AsyncAgent
 from quoth.agent.reply import Reply
@@ -22,7 +21,7 @@ from quoth.agent.session.stats import stats
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Messages
 from quoth.neuro.backends.select import ScriptedBackend
-from quoth.tools.call.call import Call, Verdict
+from quoth.tools.call.call import Call
 from quoth.tools.consent.requests import Decision
 from quoth.tools.history.event import Event
 from quoth.tools.memory.sqlite import SqliteMemory
@@ -36,25 +35,13 @@ READ, SEND, BOOK = "(read-mail)", f'(send :to "{BEN}")', '(book :word "room 4")'
 ASKED, TASK = Usage(input_tokens=300, output_tokens=5), Usage(input_tokens=10, output_tokens=1)
 
 
-@dataclass
-class Person:
-    """Denies what is asked, and remembers the reasons."""
-
-    asked: list[str] = field(default_factory=list)
-    says: str = "deny"
-
-    async def request(self, tool: CognitiveTool, call: Call, reason: str) -> Verdict:
-        self.asked.append(f"{call.tool}: {reason}")
-        return Verdict(self.says, "as I say")  # type: ignore[arg-type]
-
-
 class Office:
     """A workspace with mails, and tools that send and book; what they did is remembered. ``intents`` are the
     model's answers, one for each time that it is asked."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.person = Person()
+        self.person = Person("deny")
         self.did: list[str] = []
         self.prompts: list[str] = []
         self.intents: list[str | BaseException] = []
@@ -337,7 +324,7 @@ def test_an_answer_to_a_question_of_the_model_widens_it(office: Office) -> None:
         async def answer(self, *_: Any) -> str:
             return "Book room 5, too."
 
-    office.person = Answers()
+    office.person = Answers("deny")
     later = '(book :word "room 5")'
     office.run(READ, BOOK, '(ask-person :question "What else?")', later)
     assert office.did == ["book"]
