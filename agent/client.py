@@ -264,7 +264,7 @@ class AsyncAgent:
         def again(given: Opening) -> SessionHost:
             return open_host(
                 workspace=self.workspace.root,
-                tools=ToolOptions(self.table, "search" if self.models.search else "full"),
+                tools=ToolOptions(self.table, self.models.belt),
                 model=ModelOptions(dialect=self.models.options.dialect),
                 user=str(given.said.get("user", "")),
                 session=name,

@@ -10,13 +10,14 @@ turns use no more stack than ten."
   quoth.agent.reply [CallRecord]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.run.intent [ask-intent]
-  quoth.agent.run.observation [Advice Lesson call-observation coach-of complaint cut-off empty-reply
+  quoth.agent.run.coach [Advice Lesson WARMER coach-of]
+  quoth.agent.run.observation [call-observation complaint cut-off empty-reply
                                find-repeats known-calls last-words refused remember reminder
                                result-images unreadable]
   quoth.agent.run.own [NoMemoryError with-memory with-tools]
   quoth.agent.run.run [RunStoppedError Turn]
   quoth.agent.run.spec [NO-JSON]
-  quoth.neuro.backends.base [ModelError]
+  quoth.neuro.backends.base [ModelError NO-OPTIONS]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
@@ -116,9 +117,12 @@ turns use no more stack than ten."
            :must-answer must-answer
            :without advice.without
            :lead advice.lead
+           :paths advice.paths
            :max-tokens (reply-tokens run)
            :on-text (when run.listener (.hearing run))
-           :options run.spec.request-options
+           :options (if advice.warmer
+                        (replace (or run.spec.request-options NO-OPTIONS) :temperature WARMER)
+                        run.spec.request-options)
            :schema (when run.output run.output.schema))))))
 
 (defn :async act [thought run]
@@ -181,7 +185,7 @@ turns use no more stack than ten."
     repeats.stuck  (.end run "failed" (stopped repeats.stuck run))
     last  (.end run "done" #* last)
     stops  (.end run "done" turn.display)
-    records  (do (setv run.state.faults 0) (results told run turn.cut))
+    records  (do (setv run.state.faults 0) (results told run turn.cut lesson.next))
     faults  (complain (.join "\n" (lfor [_ fault] faults fault)) run told turn.cut)
     turn.cut  (complain f"Your reply was {turn.cut}. Be brief." run :cut turn.cut)
     lesson.complaint  (complain lesson.complaint run)
@@ -211,11 +215,12 @@ turns use no more stack than ten."
 
 ;; * The next stimulus
 
-(defn results [told run cut]
-  "The results of a turn as the next stimulus. CUT says how the reply was cut off, if it was."
+(defn results [told run cut next]
+  "The results of a turn as the next stimulus. CUT says how the reply was cut off, if it was; NEXT what is left
+  to do."
   (when cut
     (.tell run "note" f"The reply was {cut}. {LONGER}"))
-  (setv more (reminder run cut))
+  (setv more (reminder run cut next))
   (Bounce #(#* told #* (if more  [#("user" more)]  []))))
 
 (setv LONGER "--max-reply-tokens N allows longer ones.")

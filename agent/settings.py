@@ -220,11 +220,12 @@ class CommandSettings:
             replayed=True,
         ),
     )
-    belt: Literal["full", "search"] | None = setting(
+    belt: Literal["full", "few", "search"] | None = setting(
         "--belt KIND",
-        "how tools are listed for the model: full, or search (one line for each; default: full)",
+        "how tools are listed for the model: full, few (six that fit the task, the others by name) or search "
+        "(one line for each; default: few for an embedded model, else full)",
         Row("model", "tools.belt", kept="belt", replayed=True),
-        choices=("full", "search"),
+        choices=("full", "few", "search"),
     )
     without: Sequence[str] = setting(
         "--without NAME…",

@@ -24,7 +24,7 @@ def replays(
     *,
     tools: Iterable[ToolSource] | ToolTable | None = None,
     dialect: str | None = None,
-    belt: Literal["full", "search"] | None = None,
+    belt: Literal["full", "few", "search"] | None = None,
 ) -> Replay:
     """Assert that a session replays as it was recorded.
 

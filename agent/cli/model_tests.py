@@ -116,7 +116,7 @@ async def _results(
     from quoth.agent.run.models import Models
 
     url, timeout, key = options.base_url, options.timeout, options.api_key
-    models = Models(ModelOptions(spec, url, timeout=timeout, api_key=key), config, search=False)
+    models = Models(ModelOptions(spec, url, timeout=timeout, api_key=key), config)
     try:
         backend = models.backend()
         usual = models.dialect()[0].name

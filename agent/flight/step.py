@@ -334,6 +334,7 @@ class _Attempt:
                     model=facts_of(backend),
                     dialect=dialect,
                     search=search,
+                    few=agent.models.few_of(backend, dialect, table, task) if looks else (),
                     must_act=looks and agent.models.must_act(backend),
                     limits=vars(agent.limits),
                 )

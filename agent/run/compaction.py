@@ -336,7 +336,7 @@ def _rebuilt(run: Run, begin: int, cut: int, summary: str) -> Messages:
     the messages from ``cut`` on."""
     old = run.messages
     new = Messages()
-    opening = run.dialect.opening(run.door.table, search=run.spec.search)
+    opening = run.dialect.opening(run.door.table, search=run.spec.search, few=run.spec.few)
     for place in range(cut):  # keep later messages about tools, and how to call them in text
         text = old[place]["content"]
         if old[place]["role"] == "system" or text == opening or text.startswith(NEWS):

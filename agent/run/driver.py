@@ -49,17 +49,25 @@ class Driver:
     def __init__(self, host: SessionHost) -> None:
         self.host = host
 
-    def begin_talk(self, told: Mapping[str, Any] | None = None) -> Messages:
-        """A new conversation, as the run with this stimulus begins it; by default the next run."""
+    def begin_talk(self, told: Mapping[str, Any] | None = None, task: str = "") -> Messages:
+        """A new conversation, as the run with this stimulus begins it; by default the next run, with this
+        ``task``."""
         stops = self.stops() if told is None else told.get("after-tags") == "stop"
         dialect = replace(self.host.dialect(), stops=stops)
         table = self.offered_in(dialect, {}, self.host.table) if told is None else self.table_of(told)
         instructions = self.host.models.instructions if told is None else told.get("instructions", "")
         here = self._surroundings(table) if told is None else told.get("surroundings", "")
-        messages = begin(table, dialect, self.host.models.search, instructions, here)
+        few = self.few_for(task, dialect, table) if told is None else tuple(told.get("few", ()))
+        messages = begin(table, dialect, self.host.models.search, instructions, here, few)
         if told is None:
+            self.host.record.talk_of(messages).few = few
             self.host.record.talk_of(messages).surroundings = here
         return messages
+
+    def few_for(self, task: str, dialect: Dialect, table: ToolTable) -> tuple[str, ...]:
+        """The few tools that the model sees in full for a task; empty: all, as in a chat."""
+        models = self.host.models
+        return () if self.host.chat else models.few_of(models.backend(), dialect, table, task)
 
     def _surroundings(self, table: ToolTable) -> str:
         """The message about the place for the model of a new conversation; empty in a chat, because its

@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.run.budget import BudgetError, Purse
@@ -37,14 +37,20 @@ if TYPE_CHECKING:
 
 
 class Models:
-    """The agent's model and its other models. ``search``: the agent's model searches its tools instead of
-    seeing them all. ``chosen``: the dialect of its conversations, None until it is chosen. ``config`` has the
-    values that the options leave open."""
+    """The agent's model and its other models. ``belt``: how it sees its tools (see ToolOptions). ``chosen``:
+    the dialect of its conversations, None until it is chosen. ``config`` has the values that the options
+    leave open."""
 
-    def __init__(self, options: ModelOptions, config: Config = NO_CONFIG, *, search: bool) -> None:
+    def __init__(
+        self,
+        options: ModelOptions,
+        config: Config = NO_CONFIG,
+        *,
+        belt: Literal["full", "few", "search"] | None = None,
+    ) -> None:
         self._config = config
         self.options = options
-        self.search = search
+        self.belt = belt
         self.chosen: Dialect | None = None
         given = None if isinstance(options.model, str) else options.model
         self._given = given is not None
@@ -123,7 +129,7 @@ class Models:
         closed with these."""
         if not overrides:
             return self
-        made = Models(replace(self.options, **overrides), self._config, search=self.search)
+        made = Models(replace(self.options, **overrides), self._config, belt=self.belt)
         made.chosen, made._others, made._variants = self.chosen, self._others, self._variants
         if {"api_key", "timeout"} & overrides.keys():
             made._own = made._own_for(made.options)
@@ -137,7 +143,7 @@ class Models:
         options = replace(self.options, model=spec, dialect=None)
         if spec.partition(":")[0] != self.name.partition(":")[0]:
             options = replace(options, base_url=None, api_key=None)
-        made = Models(options, self._config, search=self.search)
+        made = Models(options, self._config, belt=self.belt)
         made._before = self
         return made
 
@@ -157,6 +163,22 @@ class Models:
         """Whether a run with this model must call a tool before it answers."""
         wanted = self.options.must_act
         return backend.takes_grammar if wanted is None else wanted
+
+    @property
+    def search(self) -> bool:
+        """Whether the agent's model searches its tools instead of seeing them all."""
+        return self.belt == "search"
+
+    def few_of(self, backend: Backend, dialect: Dialect, table: ToolTable, task: str) -> tuple[str, ...]:
+        """The few tools that a model sees in full for a task; empty if it sees all of them. By default a
+        model that must act sees few."""
+        if not dialect.takes_few or not (
+            self.belt == "few" or (self.belt is None and self.must_act(backend))
+        ):
+            return ()
+        from quoth.agent.run.few import fitting  # here: a large model needs no choice
+
+        return fitting(table, task)
 
     @property
     def forces(self) -> bool:

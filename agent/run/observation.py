@@ -16,27 +16,17 @@ from quoth.agent.session.past import SentMessage
 from quoth.agent.session.session import RunLog
 from quoth.agent.terminal.forms import Aside, shortened, show_value
 from quoth.neuro.backends.base import takes_images
-from quoth.neuro.prompt.memory import FROM_MEMORY, is_from_memory, may_tell
-from quoth.neuro.prompt.surroundings import may_compute
 from quoth.neuro.reading.result import FoundCall
-from quoth.tools.call.call import PROGRAMS
 from quoth.tools.call.context import running_context
 from quoth.tools.call.images import images_in
 from quoth.tools.call.services import USER, Router
 from quoth.tools.errors import ToolError
 from quoth.tools.history.long_results import more_form
 from quoth.tools.lisp.forms import CallForm
-from quoth.tools.registry.table import CognitiveTool, ToolTable
+from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short
 
-# The reactions of a run to habits of its model: repeated calls may stop any run, and the coach makes small
-# models look before they answer.
-#
-# Each rule of the coach helped an embedded model. Strong models have no coach and get fewer notes.
-
-
 LOOK_BACK = 40  # calls
-MUST_LOOK_TURNS = 3  # turns without success after which the model may answer anyway
 
 # Repeated calls
 
@@ -149,130 +139,11 @@ def is_informative(record: CallRecord) -> bool:
     result = record.result
     if result.audit.get("stage") == "plan":
         return True
-    return result.ok and result.value not in (None, "", [], {}) and not _is_hitless(result.value)
+    return result.ok and result.value not in (None, "", [], {}) and not is_hitless(result.value)
 
 
-def _is_hitless(value: Any) -> bool:
+def is_hitless(value: Any) -> bool:
     return isinstance(value, dict) and value.get("hits") == []
-
-
-# The coach of small models
-
-
-@dataclass(frozen=True)
-class Advice:
-    """Changes to the next request to a model."""
-
-    must_act: bool = False  # it may not answer yet
-    without: frozenset[str] = frozenset()  # tools to leave out
-    lead: str = ""  # words with which it may answer although it must act
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """The notes for a model after a turn."""
-
-    again: frozenset[str] = frozenset()  # keys of calls that were repeated in vain
-    complaint: str = ""  # why its answer is not accepted
-
-
-class Coach:
-    """Guides a model that answers before it looks, or repeats itself. It has no state: its counts are in the
-    state of the run."""
-
-    def before_turn(self, run: Run) -> Advice:
-        """The changes to the next request."""
-        looks = _must_look(run)
-        # A model that must look first may answer from its memory instead. It gets one try.
-        recalls = run.state.faults == 0 and not run.output and may_tell(run.state.known, run.spec.task)
-        without = run.state.avoided | (_unlooked(run) if looks else set())
-        return Advice(looks, frozenset(without), FROM_MEMORY if recalls else "")
-
-    def after_turn(self, turn: Turn, repeats: Repeats, run: Run) -> Lesson:
-        """The notes after a turn. A model that repeats an informative call must answer, unless a change that
-        it tried is still open; one that repeats another call must avoid that tool."""
-        state, open = run.state, _is_change_open(run)
-        news = [one for one in repeats.records if _is_news(one, run)]
-        state.must_answer = bool(news) and not open
-        state.avoided = {one.form.tool for one in repeats.records if open or one not in news}
-        again = {
-            one.key
-            for one in turn.records
-            if not is_informative(one) and call_digest(one.form, run) in state.repeated
-        }
-        made_up = not turn.records and _is_made_up(turn.text, run)
-        said = "That is not in your memory. Look first, with a call." if made_up else ""
-        return Lesson(frozenset(again), said)
-
-
-COACH = Coach()
-
-
-def coach_of(run: Run) -> Coach | None:
-    """The coach of the run's current model: for a model whose task is repeated with each result, or that must
-    act; None for any other."""
-    return COACH if run.dialect.reminds or run.must_act else None
-
-
-def _must_look(run: Run) -> bool:
-    """Whether the model may not answer yet: no result was informative, and it has tries left."""
-    state = run.state
-    return (
-        run.must_act
-        and state.step <= MUST_LOOK_TURNS
-        and not any(_is_news(record, run) for record in state.calls)
-    )
-
-
-def _is_news(record: CallRecord, run: Run) -> bool:
-    """Whether a result contains more than the files listed in the prompt. Such a list alone is not news:
-    small models invented the contents of the files."""
-    value, here = record.result.value, f"{run.spec.surroundings}\n"
-    known = isinstance(value, list) and all(isinstance(one, str) and f"| {one}\n" in here for one in value)
-    return is_informative(record) and not known
-
-
-def _is_made_up(text: str, run: Run) -> bool:
-    """Whether a model that must look first claims to remember something that its memory does not contain."""
-    lead = FROM_MEMORY.strip()
-    return (
-        text.startswith(lead)
-        and _must_look(run)
-        and not is_from_memory(text.removeprefix(lead), run.state.known, run.spec.task)
-    )
-
-
-def _unlooked(run: Run) -> set[str]:
-    """The tools that show nothing new, if the model has others: tools that end a run, or touch only the
-    memory and messages. Small models put a guess into a note and answered from it. Programs are left out too,
-    if nothing was seen yet and the task contains no numbers: small models called functions that do not
-    exist."""
-    shown = run.door.table.shown
-    blind = {tool.name for tool in shown if _is_blind(tool, run)}
-    return blind if len(blind) < len(shown) else set()
-
-
-def _is_blind(tool: CognitiveTool, run: Run) -> bool:
-    if tool.ends_turn or (tool.effects and set(tool.effects) <= {"memory", "messages", "asks"}):
-        return True
-    if tool.name == PROGRAMS and not may_compute(run.spec.task):
-        return True
-    # The memory was searched without a hit.
-    return any(one.form.tool == tool.name and _is_hitless(one.result.value) for one in run.state.calls)
-
-
-def _is_change_open(run: Run) -> bool:
-    """Whether a change was tried and failed, and none succeeded since. A model that had to answer there
-    claimed that it had succeeded."""
-    state, table = run.state, run.door.table
-    for record in state.calls[state.weighed :]:
-        tool = record.form.tool
-        if record.result.side_effects:
-            state.tried = False
-        elif record.result.status == "error" and tool in table and "writes" in table.get(tool).effects:
-            state.tried = True
-    state.weighed = len(state.calls)
-    return state.tried
 
 
 AFTER_RESULT = "If you know it now, say it in one plain sentence. If not, send the next call."
@@ -402,13 +273,13 @@ def refused(model: str, words: str) -> str:
 # The text after the results of a turn
 
 
-def reminder(run: Run, cut: str) -> str:
+def reminder(run: Run, cut: str, next: str = "") -> str:
     """The text after a turn's results: how the reply was cut off, if it was, and the task for models that
-    need it repeated; may be empty."""
+    need it repeated, with what is left to do (``next``); may be empty."""
     said = [f"Your reply was {cut}. The text behind the last of these calls is lost."] if cut else []
     if run.dialect.reminds or run.state.must_answer:
         now = run.state.must_answer or run.budget.steps_left <= 1
-        cue = NOW_ANSWER if now else AFTER_RESULT
+        cue = NOW_ANSWER if now else next or AFTER_RESULT
         if run.output is not None:
             cue = f"{run.output.wish}\n{NOW_ANSWER_JSON if now else AFTER_RESULT_JSON}"
         said.append(f"{run.spec.task}\n{cue}")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class ToolFields(TypedDict, total=False):
     """The fields of ToolOptions."""
 
-    belt: Literal["full", "search"]
+    belt: Literal["full", "few", "search"] | None
     without: Iterable[str]
     mcp: Iterable[str | Path]
     mcp_sampling: bool

@@ -59,7 +59,9 @@ class ToolOptions:
 
     ``tools`` are ``.hy`` and ``.py`` files, functions, methods and partials, in addition to the built-in
     tools, ``["shop.hy", double]``; a ToolTable replaces them all. ``belt="search"`` lists each tool in one
-    line, for a table that is too large; the default, ``"full"``, shows every tool in full. ``without`` names
+    line, for a table that is too large; ``"few"`` shows six that fit the task in full, and the names of the
+    others; ``"full"`` shows every tool in full. The default is few for a model that must act, else full.
+    ``without`` names
     built-in tools to leave out, ``without=["block", "recall"]``. ``mcp`` are JSON files that list MCP servers
     under ``mcpServers``, ``mcp=["servers.json"]``; the tools of a server can be called once ``quoth mcp
     trust`` has shown them to a person. With ``mcp_sampling=True`` servers may ask the agent's model.
@@ -70,7 +72,7 @@ class ToolOptions:
     """
 
     tools: ToolSource | Iterable[ToolSource] | ToolTable = ()
-    belt: Literal["full", "search"] = "full"
+    belt: Literal["full", "few", "search"] | None = None
     without: Iterable[str] = ()
     mcp: Iterable[str | Path] = ()
     mcp_sampling: bool = False
@@ -80,8 +82,8 @@ class ToolOptions:
     key: str | Path | None = None
 
     def __post_init__(self) -> None:
-        if self.belt not in ("full", "search"):
-            raise UsageError(f"belt is full or search, not {self.belt!r}.")
+        if self.belt not in (None, "full", "few", "search"):
+            raise UsageError(f"belt is full, few or search, not {self.belt!r}.")
         one = isinstance(self.tools, str | Path) or callable(self.tools)
         if not one and not isinstance(self.tools, Iterable):
             raise UsageError(f"tools are files of tools, functions or a ToolTable, not {self.tools!r}.")

@@ -192,7 +192,7 @@ def open_parts(
         closing.push_async_callback(servers.aclose)
     if agent is not None:
         rules.notes = (*rules.notes, *agent.unmatched(table.names()))
-    models = Models(model, config, search=tools.searched)
+    models = Models(model, config, belt=tools.belt)
     funds = Funds(Spending(store, (*policy.budgets, *config.daily), zone=policy.zone), config.providers)
     broker = Broker(
         store,

@@ -126,6 +126,7 @@ class RunState:
     repeated: dict[str, int] = field(default_factory=dict)  # how often each was repeated
     forgotten: int = 0  # the number of calls that are no longer in ``seen``
     weighed: int = 0  # the number of calls examined for ``tried``
+    doubted: int = -1  # the number of calls when an answer was doubted; -1: none was
     tried: bool = False  # a change failed, and none has succeeded since
     must_answer: bool = False  # the next reply may have no call
     avoided: set[str] = field(default_factory=set)  # tools that the next reply may not call

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from quoth.agent.run.driver import Driver
     from quoth.agent.run.spec import OutputType, TaskFile
     from quoth.agent.session.undo import Undo
+    from quoth.neuro.prompt.dialects import Dialect
 
 
 class RunSettings(TypedDict, total=False):
@@ -93,7 +94,7 @@ class Runs:
             runs = self if host is self.host else Runs(host)
             await host.renew()
             await host.models.open()
-            reply, _ = await runs._first(task, runs._driver.begin_talk(), output=wanted, files=files)
+            reply, _ = await runs._first(task, runs._driver.begin_talk(task=task), output=wanted, files=files)
         return reply
 
     async def say(
@@ -168,7 +169,9 @@ class Runs:
         await self.host.models.open()
         if self._conversation is None:
             self._conversation = (
-                await self._driver.brought_back(self._talk) if self._talk else self._driver.begin_talk()
+                await self._driver.brought_back(self._talk)
+                if self._talk
+                else self._driver.begin_talk(task=text)
             )
         reply, self._talk = await self._first(
             text,
@@ -358,14 +361,16 @@ class Runs:
             must_act = False
         options, dialect = host.models.request_options, host.dialect()
         begun = host.record.stimulus(after)
-        news = [self._told_of_plan(begun), self._told_anew(begun), self._news(begun)]
+        table = self._driver.offered_in(dialect, {}, host.table)
+        few, fitting = self._few(task, dialect, table, begun, messages)
+        news = [self._told_of_plan(begun), self._told_anew(begun), fitting, self._news(begun)]
         spec = RunSpec(
             task,
             user=host.user,
             speaker="" if speaker == host.user else speaker,
             turn=turn,
             chat=host.chat,
-            hidden=tuple(self._driver.offered_in(dialect, {}, host.table).hidden),
+            hidden=tuple(table.hidden),
             instructions=host.models.instructions,
             surroundings="" if after else host.record.talk_of(messages).surroundings,
             temperature=None if options is None else options.temperature,
@@ -377,6 +382,7 @@ class Runs:
             model=facts_of(backend),
             dialect=replace(dialect, stops=self._driver.stops()),
             search=host.models.search,
+            few=few,
             must_act=must_act,
             limits=vars(host.limits),
         )
@@ -446,6 +452,19 @@ class Runs:
         if begun is None or begun.data.get("instructions", "") == now:
             return ""
         return f"From here on you have these instructions:\n{now}" if now else "The instructions are lifted."
+
+    def _few(
+        self, task: str, dialect: Dialect, table: ToolTable, begun: Event | None, messages: Messages
+    ) -> tuple[tuple[str, ...], str]:
+        """The tools that the model sees in full for a task (empty: all), and the message about those that are
+        new since ``begun``, the last run of the conversation."""
+        if begun is None:
+            return self.host.record.talk_of(messages).few, ""
+        if not (before := begun.data.get("few", ())):
+            return (), ""
+        from quoth.agent.run.few import also_fitting  # here: a large model needs no choice
+
+        return also_fitting(table, before, self._driver.few_for(task, dialect, table))
 
     def _told_of_plan(self, begun: Event | None) -> str:
         """The message about plan mode, if it begins or ends with the next run."""

@@ -281,6 +281,7 @@ class RunSpec:
     model: Mapping[str, Any] = field(default_factory=dict)  # its facts: see facts_of
     dialect: Dialect = CALL_FORM  # it also says whether the run stops after calls
     search: bool = False  # whether the tool list has one line for each tool
+    few: tuple[str, ...] = ()  # the tools in the tool list, if it is short; empty: all
     must_act: bool = False  # whether the model must call a tool before it answers
     limits: Mapping[str, Any] = field(default_factory=dict)  # the RunLimits at its start
 
@@ -299,6 +300,7 @@ class RunSpec:
             model={name: said[name] for name in FACTS if name in said},
             dialect=replace(dialect, stops=said.get("after-tags") == "stop"),
             search=said["search"],
+            few=tuple(said.get("few", ())),
             must_act=said["must-act"],
             limits=said["limits"],
             **told,
@@ -311,6 +313,7 @@ class RunSpec:
             "chat": self.chat,
             "after-tags": "stop" if self.dialect.stops else "",
             "hidden": sorted(self.hidden),
+            "few": list(self.few),
             "instructions": self.instructions,
             "surroundings": self.surroundings,
             "plan": self.plan,

@@ -260,6 +260,7 @@ class RunTeam:
                 model=facts_of(backend),
                 dialect=dialect,
                 search=search,
+                few=agent.models.few_of(backend, dialect, table, task) if looks else (),
                 must_act=looks and agent.models.must_act(backend),
             )
         own = replace(
@@ -330,11 +331,16 @@ def chosen(table: ToolTable, names: Sequence[str]) -> ToolTable:
 
 
 def begin(
-    table: ToolTable, dialect: Dialect, search: bool, instructions: str = "", surroundings: str = ""
+    table: ToolTable,
+    dialect: Dialect,
+    search: bool,
+    instructions: str = "",
+    surroundings: str = "",
+    few: Sequence[str] = (),
 ) -> Messages:
     """A new conversation with the opening message for these tools."""
     messages: Messages = import_module("quoth.neuro.think").begin_conversation(
-        table, dialect=dialect, search=search, instructions=instructions, surroundings=surroundings
+        table, dialect=dialect, search=search, few=few, instructions=instructions, surroundings=surroundings
     )
     return messages
 
@@ -344,4 +350,4 @@ def opening(session: Session, name: str, past: Past, table: ToolTable, spec: Run
     before = session.messages_before(name) if past.exchanges else []
     if before:
         return read_messages(before)
-    return begin(table, spec.dialect, spec.search, spec.instructions, spec.surroundings)
+    return begin(table, spec.dialect, spec.search, spec.instructions, spec.surroundings, spec.few)

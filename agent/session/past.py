@@ -47,6 +47,7 @@ class Talk:
     messages: Messages
     reply: str | None = None
     surroundings: str = ""  # the message about the place, if it has just begun
+    few: tuple[str, ...] = ()  # the tools that its model was shown in full, if not all and it has just begun
     known: dict[str, Any] | None = None  # the memory blocks in it; None: as in the transcript
     table: ToolTable | None = None  # the agent's tools known to its model; None: the current ones
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from operator import mul
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
 
@@ -53,6 +53,20 @@ def belt(table: ToolTable, view: str = "lisp") -> str:
     if view in TEXT_VIEWS:
         return str(_view(table, view))
     return json.dumps(belt_data(table, view), ensure_ascii=False, indent=2) + "\n"
+
+
+def few_belt(table: ToolTable, view: str, names: Collection[str]) -> str:
+    """The tool list in a text view with the tools of these ``names`` only, and a line with the names of the
+    others."""
+    rest = [tool.name for tool in table.shown if tool.name not in names]
+    return belt(table.where(lambda tool: tool.name in names), view) + (
+        f"\n{REST}{', '.join(rest[:MOST_NAMED])}\n" if rest else ""
+    )
+
+
+def few_text(table: ToolTable, names: Sequence[str]) -> str:
+    """The message about further tools that fit the next task; empty if there are none."""
+    return "\n".join([FITTING, *(_lisp_tool(table.get(name)) for name in names)]) if names else ""
 
 
 def belt_view(table: ToolTable, view: str = "lisp") -> str | list[dict[str, Any]]:
@@ -299,6 +313,8 @@ def _one_line(text: str) -> str:
 
 # Changes
 
+REST = "Other tools: "
+FITTING = "TOOLS: these fit the next task, too."
 NEWS = "TOOLS: the tools that you can call have changed."
 MOST_SHOWN = 10  # maximum of changed tools shown in full; of others only the names
 MOST_NAMED = 100
@@ -392,6 +408,13 @@ class BeltCatalog:
             return [0.0] * len(tools)
         cosines = (sum(map(mul, asked, vector)) for vector in self._vectors)
         return [NEAREST * cosine if cosine >= FAR else 0.0 for cosine in cosines]
+
+
+def word_scores(table: ToolTable, words: str) -> dict[str, int]:
+    """How well each shown tool fits these words: 0 for not at all."""
+    meant = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
+    wanted = [f" {word} " for word in meant]
+    return {tool.name: _score(_words_of(tool), wanted) for tool in table.shown}
 
 
 WEIGHTS = (4, 2, 1)  # for a word in a name, a description, a parameter

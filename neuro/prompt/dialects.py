@@ -15,7 +15,7 @@ from quoth.neuro.backends.base import Completion
 from quoth.neuro.backends.messages import NativeCall
 from quoth.neuro.backends.providers import NONE, Provider, find_provider
 from quoth.neuro.prompt import instructions as rules
-from quoth.neuro.prompt.belt import belt, belt_bytes
+from quoth.neuro.prompt.belt import belt, belt_bytes, few_belt
 from quoth.neuro.prompt.grammar import JSON as JSON_SPELLING
 from quoth.neuro.prompt.grammar import LISP, Spelling, grammar
 from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
@@ -73,19 +73,32 @@ class Dialect:
     write: Callable[[CallForm], str] = str  # writes a call, for examples and measurements
     stops: bool = False
 
+    @property
+    def takes_few(self) -> bool:
+        """Whether the tool list may be short: each tool has its own text in the system message."""
+        return self.view in ("lisp", "plist", "json")
+
     def opening(
-        self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
+        self,
+        table: ToolTable,
+        *,
+        search: bool = False,
+        few: Collection[str] = (),
+        view: str | None = None,
+        rules: str | None = None,
     ) -> str:
         """The system message: the tool list and the rules; empty for a table without visible tools. With
-        ``search`` most tools have only one line. ``view`` and ``rules`` replace the dialect's own."""
+        ``search`` most tools have only one line; with names in ``few`` only these are shown in full. ``view``
+        and ``rules`` replace the dialect's own."""
         if not table.shown:
             return ""
         if view is None:
             view = "bare" if search else self.view
-        shown = belt(table, view) if view else ""
+        shown = few_belt(table, view, few) if few else belt(table, view) if view else ""
         told = self.rules if rules is None else rules
-        if rules is None and table.hidden:
-            told = rules_without(told, table.hidden)
+        unseen = {*table.hidden, *(name for name in table.shown.names() if few and name not in few)}
+        if rules is None and unseen:
+            told = rules_without(told, unseen)
         return shown + told.rstrip()
 
     def tools(self, table: ToolTable, view: str) -> bytes | None:
@@ -154,7 +167,13 @@ class Dialect:
 
 class _Tags(Dialect):
     def opening(
-        self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
+        self,
+        table: ToolTable,
+        *,
+        search: bool = False,
+        few: Collection[str] = (),
+        view: str | None = None,
+        rules: str | None = None,
     ) -> str:
         if not table.visible.tags:
             raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
@@ -184,7 +203,13 @@ class _EveryCallIsAProgram(Dialect):
     """Every call is a program: the only tool is ``run``, which means ``eval``."""
 
     def opening(
-        self, table: ToolTable, *, search: bool = False, view: str | None = None, rules: str | None = None
+        self,
+        table: ToolTable,
+        *,
+        search: bool = False,
+        few: Collection[str] = (),
+        view: str | None = None,
+        rules: str | None = None,
     ) -> str:
         if "eval" not in table:
             raise UsageError("The dialect run needs the tool eval, and this table has none.")

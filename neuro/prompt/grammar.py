@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple, get_args, get_origin
 
 from quoth.neuro.reading.tag_lines import prefix_of, takes_line
 from quoth.tools.lisp.printer import Code, print_string, print_value
 from quoth.tools.registry.param_types import TEXTS
-from quoth.tools.registry.parameters import Param
+from quoth.tools.registry.parameters import REQUIRED, Param
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 
 _COMMON = r"""
@@ -107,6 +108,7 @@ def grammar(
     several: bool = True,
     programs: bool = False,
     lead: str = "",
+    paths: Collection[str] = (),
     answer: str = "",
 ) -> str:
     """The grammar for a reply: one call or ``several``, or an answer in plain words; ``may_answer`` or
@@ -114,7 +116,8 @@ def grammar(
 
     If the model may not answer yet, tools that can only repeat its own words are left out as well, because
     small models answer through them; an answer that begins with ``lead`` is then allowed, too. ``without``
-    names tools that may not be called now. ``answer`` is the rule of an answer other than plain words."""
+    names tools that may not be called now, and ``paths`` are the only values of a parameter ``path``, which
+    is then required. ``answer`` is the rule of an answer other than plain words."""
     tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
@@ -124,6 +127,8 @@ def grammar(
         roots.append(f"{_quoted(lead)} words")
     # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules; the length of a reply is bounded anyway.
     rules = [f"root ::= {' | '.join(roots)}"]
+    if paths:
+        tools = [_bound(tool, tuple(paths)) for tool in tools]
     if tools:
         names = " | ".join(f"call-{tool.name}" for tool in tools)
         more = ' ("\\n" call){0,7}' if several else ""
@@ -137,6 +142,15 @@ def grammar(
             rules.append(f"call ::= {names}")
         rules += [rule for number, tool in enumerate(tools) for rule in _call(tool, number, spelling)]
     return "\n".join([*rules, *_programs()]) + "\n" + _COMMON.strip() + "\n"
+
+
+def _bound(tool: CognitiveTool, paths: tuple[str, ...]) -> CognitiveTool:
+    """A tool whose parameter ``path`` has only these values."""
+    params = [
+        replace(param, default=REQUIRED, choices=paths) if param.name == "path" else param
+        for param in tool.params
+    ]
+    return replace(tool, params=tuple(params))
 
 
 def _only_says(tool: CognitiveTool) -> bool:

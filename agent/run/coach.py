@@ -1,0 +1,304 @@
+"""The coach: guides a small model that answers before it looks, changes before it reads, computes in its
+head, stops after the first of two steps, or repeats itself. Strong models have no coach and get fewer notes.
+
+Each rule helped an embedded model in tests/bench/everyday.py; tests/bench/coach.py measures the model without
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from quoth.agent.reply import CallRecord
+from quoth.agent.run.evidence import (
+    Asked,
+    asked_by,
+    files_touched,
+    found_among,
+    has_read,
+    has_shown,
+    has_written,
+    hit_files,
+    listed_in,
+    numbers_in,
+    numbers_shown,
+    quotes_in,
+    texts_shown,
+    words_in,
+)
+from quoth.agent.run.observation import Repeats, call_digest, is_hitless, is_informative
+from quoth.agent.run.run import Run, Turn
+from quoth.neuro.prompt.memory import FROM_MEMORY, is_from_memory, may_tell
+from quoth.neuro.prompt.surroundings import may_compute
+from quoth.tools.call.call import PROGRAMS
+from quoth.tools.lisp.printer import print_string
+from quoth.tools.registry.table import CognitiveTool
+
+READER = "read-file"
+COUNTED = 20  # a model may count fewer in its head
+WARMER = 0.8  # the temperature after a call was repeated in vain
+MUST_LOOK_TURNS = 3  # turns without success after which the model may answer anyway
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Changes to the next request to a model."""
+
+    must_act: bool = False  # it may not answer yet
+    without: frozenset[str] = frozenset()  # tools to leave out
+    lead: str = ""  # words with which it may answer although it must act
+    paths: tuple[str, ...] = ()  # the only files for its calls
+    warmer: bool = False  # a higher temperature, because it repeated a call in vain
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """The notes for a model after a turn."""
+
+    again: frozenset[str] = frozenset()  # keys of calls that were repeated in vain
+    complaint: str = ""  # why its answer is not accepted
+    next: str = ""  # what is left to do, for the text after the results
+
+
+class Step(NamedTuple):
+    """A step of the task that is still open: what to do, for the model, and the tools that it may use for it
+    now."""
+
+    next: str
+    may_use: Callable[[CognitiveTool], bool]
+    paths: tuple[str, ...] = ()
+
+
+class Coach:
+    """Guides a model that answers before it looks, or repeats itself. It has no state: its counts are in the
+    state of the run."""
+
+    def before_turn(self, run: Run) -> Advice:
+        """The changes to the next request."""
+        looks, step = _must_look(run), open_step(run)
+        # A model that must look first may answer from its memory instead. It gets one try.
+        recalls = run.state.faults == 0 and not run.output and may_tell(run.state.known, run.spec.task)
+        avoided = run.state.avoided if step is None else set()  # the step says which tools are of use
+        without = avoided | (_unlooked(run) if looks else set())
+        if run.must_act and asked_by(run.spec.task).only_asks:
+            without |= {tool.name for tool in run.door.table.shown if _writes(tool)}
+        if step is not None:
+            useless = {tool.name for tool in run.door.table.shown if not step.may_use(tool)}
+            without |= useless if len(useless | without) < len(run.door.table.shown) else set()
+        must = looks or step is not None
+        lead = FROM_MEMORY if recalls else ""
+        paths = step.paths if step is not None else ()
+        return Advice(must, frozenset(without), lead, paths, bool(run.must_act and run.state.avoided))
+
+    def after_turn(self, turn: Turn, repeats: Repeats, run: Run) -> Lesson:
+        """The notes after a turn. A model that repeats an informative call must answer, unless a change that
+        it tried is still open; one that repeats another call must avoid that tool."""
+        state, open = run.state, _is_change_open(run)
+        news = [one for one in repeats.records if _is_news(one, run)]
+        state.must_answer = bool(news) and not open
+        state.avoided = {one.form.tool for one in repeats.records if open or one not in news}
+        again = {
+            one.key
+            for one in turn.records
+            if not is_informative(one) and call_digest(one.form, run) in state.repeated
+        }
+        made_up = not turn.records and _is_made_up(turn.text, run)
+        said = "That is not in your memory. Look first, with a call." if made_up else ""
+        if not turn.records and not said and (doubt := _doubt(turn.text, run)):
+            state.doubted, said = len(state.calls), doubt
+        step = open_step(run)
+        if step is not None:
+            state.must_answer = False
+        return Lesson(frozenset(again), said, "" if step is None else step.next)
+
+
+COACH = Coach()
+
+
+def coach_of(run: Run) -> Coach | None:
+    """The coach of the run's current model: for a model whose task is repeated with each result, or that must
+    act; None for any other."""
+    return COACH if run.dialect.reminds or run.must_act else None
+
+
+# The steps of a task
+
+
+def open_step(run: Run) -> Step | None:
+    """The next step of the task that is still open; None if nothing is known to be open, or the model has no
+    tries left."""
+    if not run.must_act:
+        return None
+    asked = asked_by(run.spec.task)
+    steps = len(asked.files) + asked.changes + asked.computes
+    if run.state.step > MUST_LOOK_TURNS + steps:
+        return None
+    return next(_open_steps(asked, run), None)
+
+
+def _open_steps(asked: Asked, run: Run) -> Iterator[Step]:
+    task, calls, table = run.spec.task, run.state.calls, run.door.table
+    listed = listed_in(run.spec.surroundings)
+    known = {name: file for name in asked.files if (file := _file_named(name, asked, listed))}
+    in_vain = [call for call in calls if call.result.ok and call.result.value == []]
+    for file in known.values():
+        if asked.changes or asked.computes or in_vain:  # a part of it is not enough
+            if not has_read(file, calls):
+                yield Step(f"Next: read {file}.", _reads, (file,))
+        elif not has_shown(file, calls):
+            yield Step(f"Next: look into {file}.", _only_looks, (file,))
+    if in_vain and in_vain[-1] is calls[-1]:
+        yield from _other_search(in_vain, run, listed)
+    if not known and not calls and asked.only_asks and not may_compute(task) and listed:
+        yield Step("", _searches)
+    if run.state.doubted == len(calls) and (
+        near := [one for one in hit_files(calls) if not has_read(one, calls)]
+    ):
+        yield Step(f"Next: read {near[0]}.", _reads, (near[0],))
+    computed = any(call.form.tool == PROGRAMS and call.result.ok for call in calls)
+    if asked.computes and not computed and PROGRAMS in table.shown:
+        numbers = [*numbers_in(task)] if not known else [*numbers_shown("", calls)]
+        if len(numbers) > 1:
+            yield Step("Next: compute it with eval, from these numbers.", _computes)
+    changed = any(call.result.side_effects for call in calls)
+    new = [name for name in asked.files if name not in known] if listed and asked.changes else []
+    for name in new:
+        if not has_written(name, calls):
+            yield Step(f"Next: write {name}.", _writes if known else _any, (name,) if known else ())
+    if asked.changes and not changed:
+        yield Step("Next: make the change that the task asks for.", _any)
+
+
+def _file_named(name: str, asked: Asked, listed: Sequence[str]) -> str:
+    """The file that a task names, if it exists or may exist; empty if it does not."""
+    if found := found_among(name, listed):
+        return found
+    unknown = any(line.startswith("… and ") for line in listed) or any(
+        name.startswith(line.split(" (")[0]) for line in listed if line.endswith((" files)", " file)"))
+    )
+    return name if unknown or (asked.only_asks and not listed) else ""
+
+
+def _other_search(in_vain: Sequence[CallRecord], run: Run, listed: Sequence[str]) -> Iterator[Step]:
+    """The step after a search without hits: the file that it names, or was to look into, or other words."""
+    last, calls = in_vain[-1], run.state.calls
+    named = [
+        file for file in listed if print_string(file) in last.result.message and not has_read(file, calls)
+    ]
+    if named and f"({READER} " in last.result.message:
+        yield Step(f"Next: read {named[0]}.", _reads, (named[0],))
+    path = str(last.form.args.get("path", "."))
+    if "." in path[1:] and not has_read(path, calls) and path in texts_shown(run.spec.task, calls[:-1]):
+        yield Step(f"Next: read {path}.", _reads, (path,))
+    tried = {str(call.form.args.get("pattern", "")).lower() for call in in_vain}
+    words = [word for word in words_in(run.spec.task) if not any(word in one for one in tried)]
+    if words and len(in_vain) < MUST_LOOK_TURNS:
+        yield Step(f"Next: search for another word, such as {', '.join(words[:3])}.", _searches, (".",))
+
+
+def _reads(tool: CognitiveTool) -> bool:
+    return tool.name == READER
+
+
+def _only_looks(tool: CognitiveTool) -> bool:
+    return not _writes(tool) and tool.name != PROGRAMS
+
+
+def _searches(tool: CognitiveTool) -> bool:
+    return tool.name != READER and _only_looks(tool)
+
+
+def _computes(tool: CognitiveTool) -> bool:
+    return tool.name == PROGRAMS
+
+
+def _any(_: CognitiveTool) -> bool:
+    return True
+
+
+def _writes(tool: CognitiveTool) -> bool:
+    return bool({"writes", "deletes"} & set(tool.effects))
+
+
+def _doubt(text: str, run: Run) -> str:
+    """Why an answer is doubted, once in a run: nothing has shown a number, a quotation or a file in it."""
+    task, calls = run.spec.task, run.state.calls
+    if not run.must_act or run.state.doubted >= 0 or not calls:
+        return ""
+    shown = numbers_shown(task, calls)
+    if "how many" in task.lower() and any(call.form.tool == READER and call.result.ok for call in calls):
+        shown.update(range(COUNTED))  # it may count what it has read
+    if new := [number for number in numbers_in(text) if number not in shown]:
+        return f"No result contains {new[0]}. Look further, or compute it with eval."
+    told = texts_shown(task, calls)
+    if made_up := [quoted for quoted in quotes_in(text) if quoted not in told]:
+        return f"No result contains {print_string(made_up[0])}. Look further."
+    touched = files_touched(calls)
+    unseen = [file for file in listed_in(run.spec.surroundings) if file in text and file not in touched]
+    return f"You have not looked into {unseen[0]}." if unseen else ""
+
+
+# Looking first
+
+
+def _must_look(run: Run) -> bool:
+    """Whether the model may not answer yet: no result was informative, and it has tries left."""
+    state = run.state
+    return (
+        run.must_act
+        and state.step <= MUST_LOOK_TURNS
+        and not any(_is_news(record, run) for record in state.calls)
+    )
+
+
+def _is_news(record: CallRecord, run: Run) -> bool:
+    """Whether a result contains more than the files listed in the prompt. Such a list alone is not news:
+    small models invented the contents of the files."""
+    value, here = record.result.value, f"{run.spec.surroundings}\n"
+    known = isinstance(value, list) and all(isinstance(one, str) and f"| {one}\n" in here for one in value)
+    return is_informative(record) and not known
+
+
+def _is_made_up(text: str, run: Run) -> bool:
+    """Whether a model that must look first claims to remember something that its memory does not contain."""
+    lead = FROM_MEMORY.strip()
+    return (
+        text.startswith(lead)
+        and _must_look(run)
+        and not is_from_memory(text.removeprefix(lead), run.state.known, run.spec.task)
+    )
+
+
+def _unlooked(run: Run) -> set[str]:
+    """The tools that show nothing new, if the model has others: tools that end a run, or touch only the
+    memory and messages. Small models put a guess into a note and answered from it. Programs are left out too,
+    if nothing was seen yet and the task contains no numbers: small models called functions that do not
+    exist."""
+    shown = run.door.table.shown
+    blind = {tool.name for tool in shown if _is_blind(tool, run)}
+    return blind if len(blind) < len(shown) else set()
+
+
+def _is_blind(tool: CognitiveTool, run: Run) -> bool:
+    if tool.ends_turn or (tool.effects and set(tool.effects) <= {"memory", "messages", "asks"}):
+        return True
+    if tool.name == PROGRAMS and not may_compute(run.spec.task):
+        return True
+    # The memory was searched without a hit.
+    return any(one.form.tool == tool.name and is_hitless(one.result.value) for one in run.state.calls)
+
+
+def _is_change_open(run: Run) -> bool:
+    """Whether a change was tried and failed, and none succeeded since. A model that had to answer there
+    claimed that it had succeeded."""
+    state, table = run.state, run.door.table
+    for record in state.calls[state.weighed :]:
+        tool = record.form.tool
+        if record.result.side_effects:
+            state.tried = False
+        elif record.result.status == "error" and tool in table and "writes" in table.get(tool).effects:
+            state.tried = True
+    state.weighed = len(state.calls)
+    return state.tried

@@ -1,0 +1,175 @@
+"""What the words of a task ask for, and what the calls of a run have shown of it. The coach of small models
+(coach.py) compares the two.
+
+It reads files, numbers and a few English words. A task in another language has only files and numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from quoth.agent.reply import CallRecord
+from quoth.tools.words import STOP_WORDS
+
+_PATH = (
+    r"(?<![\w./@-])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[^\W\d_]\w{0,5}(?![\w/])"  # compiled at the first use
+)
+_NUMBER = r"(?<![^\W_])\d+"
+_ASKS = r"\b(?:which|what|who|whose|when|where|why|how|is|are|was|were|does|do|did|has|have)\b"
+_CHANGES = (
+    r"(?:^|[.?!,;:]\s+|\b(?:and|then|please|to|you)\s+)(?:add|append|change|correct|create|delete|edit|fix|"
+    r"insert|make|mark|mend|move|put|raise|lower|remove|rename|replace|save|set|store|update|write|increase|decrease|"
+    r"turn|bump|rewrite)\b"
+)
+_COMPUTES = (
+    r"\b(?:sum|total|together|altogether|average|mean|difference|product|plus|minus|times|divided|multiplied|"
+    r"percent|power|how many (?:days|weeks|hours|minutes|years)|how much (?:more|less)|how many (?:more|less|"
+    r"fewer)|add up)\b|\d\s*[+*^]\s*\d|\d\s+[-/%]\s+\d"
+)
+
+
+class Asked(NamedTuple):
+    """What a task asks for: the ``files`` that it names, and whether it certainly ``only_asks``, wants a
+    change, or wants a number computed."""
+
+    files: tuple[str, ...]
+    only_asks: bool
+    changes: bool
+    computes: bool
+
+
+def asked_by(task: str) -> Asked:
+    """What the words of a task ask for."""
+    low = task.lower()
+    changes = bool(re.search(_CHANGES, low))
+    return Asked(
+        tuple(dict.fromkeys(re.findall(_PATH, task))),
+        not changes and "?" in task and bool(re.search(_ASKS, low)),
+        changes,
+        bool(re.search(_COMPUTES, low)),
+    )
+
+
+def listed_in(surroundings: str) -> tuple[str, ...]:
+    """The files in the message about the place of a run."""
+    return tuple(line[2:] for line in surroundings.splitlines() if line.startswith("| "))
+
+
+def found_among(name: str, files: Sequence[str]) -> str:
+    """The file of this path, or the only one of this name; empty if there is none."""
+    if name in files:
+        return name
+    same = [file for file in files if file.endswith(f"/{name}")]
+    return same[0] if len(same) == 1 else ""
+
+
+def has_shown(file: str, calls: Iterable[CallRecord]) -> bool:
+    """Whether an ok call has shown something of a file, or has written it."""
+    return any(_is_about(file, call) for call in calls if call.result.ok)
+
+
+def has_read(file: str, calls: Iterable[CallRecord]) -> bool:
+    """Whether a file was read, or written, or could not be read."""
+    return any(
+        call.form.args.get("path") == file
+        if call.form.tool == "read-file"
+        else call.result.ok and call.result.side_effects and _is_about(file, call)
+        for call in calls
+    )
+
+
+def has_written(file: str, calls: Iterable[CallRecord]) -> bool:
+    """Whether an ok call has changed a file."""
+    return any(call.result.side_effects and _is_about(file, call) for call in calls if call.result.ok)
+
+
+def _is_about(file: str, call: CallRecord) -> bool:
+    value = call.result.value
+    if value in (None, "", [], {}) and not call.result.side_effects:
+        return False
+    given = (*call.form.positional, *call.form.args.values())
+    if any(isinstance(one, str) and one.removeprefix("./") == file for one in given):
+        return True
+    return any(file in text for text in _texts([*given, value]))
+
+
+def numbers_shown(task: str, calls: Sequence[CallRecord]) -> set[int]:
+    """The numbers in a task, in the results of its calls and in what they have written, and the lengths of
+    lists."""
+    shown = set(numbers_in(task))
+    for call in calls:
+        result = call.result
+        texts = [result.value, result.message]
+        if result.side_effects:
+            texts += [*call.form.positional, *call.form.args.values()]
+        for text in _texts(texts):
+            shown.update(numbers_in(text))
+        if isinstance(result.value, list):
+            shown.add(len(result.value))
+    return shown
+
+
+def files_touched(calls: Iterable[CallRecord]) -> set[str]:
+    """The files that ok calls were about, or have found something in."""
+    touched = set[str]()
+    for call in calls:
+        value = call.result.value
+        if call.result.ok and (value not in (None, "", [], {}) or call.result.side_effects):
+            touched.update(str(one).removeprefix("./") for one in call.form.args.values())
+            touched.update(_hit_files(value))
+    return touched
+
+
+def hit_files(calls: Iterable[CallRecord]) -> list[str]:
+    """The files in the hits of searches, in order."""
+    return list(
+        dict.fromkeys(file for call in calls if call.result.ok for file in _hit_files(call.result.value))
+    )
+
+
+def _hit_files(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        yield from (str(one["path"]) for one in value if isinstance(one, Mapping) and "path" in one)
+
+
+def words_in(task: str) -> list[str]:
+    """The words of a task that mean something, the longest first."""
+    words = dict.fromkeys(
+        word for word in re.findall(r"[^\W\d_]{4,}", task.lower()) if word not in STOP_WORDS
+    )
+    return sorted(words, key=len, reverse=True)
+
+
+def quotes_in(text: str) -> Iterator[str]:
+    """The short quoted texts in a text, in small letters."""
+    for quoted in re.findall(r"[\"“`]([^\"“”`\n]{2,40})[\"”`]", text):
+        yield quoted.strip(" .,").lower()
+
+
+def texts_shown(task: str, calls: Iterable[CallRecord]) -> str:
+    """The task, its calls and all that they have shown, in small letters."""
+    told = (
+        text for call in calls for text in _texts([str(call.form), call.result.value, call.result.message])
+    )
+    return "\n".join([task, *told]).lower()
+
+
+def numbers_in(text: str) -> Iterator[int]:
+    """The whole numbers of a text, without signs and fractions; 1,649 is one."""
+    return map(int, re.findall(_NUMBER, re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts and numbers in a value, as texts."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, item in value.items():
+            if name != "line":  # of a hit: its number is no evidence
+                yield from _texts(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _texts(item)
+    elif value is not None and not isinstance(value, bool):
+        yield str(value)
