@@ -10,14 +10,14 @@ turns use no more stack than ten."
   quoth.agent.reply [CallRecord]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.run.intent [ask-intent]
-  quoth.agent.run.coach [Advice Lesson WARMER coach-of]
+  quoth.agent.run.coach [Advice Lesson coach-of]
   quoth.agent.run.observation [call-observation complaint cut-off empty-reply
                                find-repeats known-calls last-words refused remember reminder
                                result-images unreadable]
   quoth.agent.run.own [NoMemoryError with-memory with-tools]
   quoth.agent.run.run [RunStoppedError Turn]
   quoth.agent.run.spec [NO-JSON]
-  quoth.neuro.backends.base [ModelError NO-OPTIONS]
+  quoth.neuro.backends.base [ModelError]
   quoth.neuro.prompt.dialects [call-id result-messages]
   quoth.neuro.think [think]
   quoth.tools.call.call [new-call]
@@ -120,9 +120,7 @@ turns use no more stack than ten."
            :paths advice.paths
            :max-tokens (reply-tokens run)
            :on-text (when run.listener (.hearing run))
-           :options (if advice.warmer
-                        (replace (or run.spec.request-options NO-OPTIONS) :temperature WARMER)
-                        run.spec.request-options)
+           :options run.spec.request-options
            :schema (when run.output run.output.schema))))))
 
 (defn :async act [thought run]

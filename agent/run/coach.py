@@ -36,9 +36,8 @@ from quoth.tools.call.call import PROGRAMS
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.registry.table import CognitiveTool
 
-READER = "read-file"
+READER, LISTER = "read-file", "list-files"
 COUNTED = 20  # a model may count fewer in its head
-WARMER = 0.8  # the temperature after a call was repeated in vain
 MUST_LOOK_TURNS = 3  # turns without success after which the model may answer anyway
 
 
@@ -50,7 +49,6 @@ class Advice:
     without: frozenset[str] = frozenset()  # tools to leave out
     lead: str = ""  # words with which it may answer although it must act
     paths: tuple[str, ...] = ()  # the only files for its calls
-    warmer: bool = False  # a higher temperature, because it repeated a call in vain
 
 
 @dataclass(frozen=True)
@@ -80,17 +78,23 @@ class Coach:
         looks, step = _must_look(run), open_step(run)
         # A model that must look first may answer from its memory instead. It gets one try.
         recalls = run.state.faults == 0 and not run.output and may_tell(run.state.known, run.spec.task)
-        avoided = run.state.avoided if step is None else set()  # the step says which tools are of use
-        without = avoided | (_unlooked(run) if looks else set())
+        without = run.state.avoided | (_unlooked(run) if looks else set())
         if run.must_act and asked_by(run.spec.task).only_asks:
             without |= {tool.name for tool in run.door.table.shown if _writes(tool)}
         if step is not None:
-            useless = {tool.name for tool in run.door.table.shown if not step.may_use(tool)}
-            without |= useless if len(useless | without) < len(run.door.table.shown) else set()
+            few = run.spec.few
+            useless = {
+                tool.name
+                for tool in run.door.table.shown
+                if not step.may_use(tool) or (step.may_use is not _any and few and tool.name not in few)
+            }
+            if useless | without >= set(run.door.table.shown.names()):
+                without = set()  # the step says which tools are of use
+            without |= useless
         must = looks or step is not None
         lead = FROM_MEMORY if recalls else ""
         paths = step.paths if step is not None else ()
-        return Advice(must, frozenset(without), lead, paths, bool(run.must_act and run.state.avoided))
+        return Advice(must, frozenset(without), lead, paths)
 
     def after_turn(self, turn: Turn, repeats: Repeats, run: Run) -> Lesson:
         """The notes after a turn. A model that repeats an informative call must answer, unless a change that
@@ -133,7 +137,7 @@ def open_step(run: Run) -> Step | None:
         return None
     asked = asked_by(run.spec.task)
     steps = len(asked.files) + asked.changes + asked.computes
-    if run.state.step > MUST_LOOK_TURNS + steps:
+    if run.state.step > MUST_LOOK_TURNS + steps + 2 * (run.state.doubted >= 0):
         return None
     return next(_open_steps(asked, run), None)
 
@@ -152,12 +156,13 @@ def _open_steps(asked: Asked, run: Run) -> Iterator[Step]:
     if in_vain and in_vain[-1] is calls[-1]:
         yield from _other_search(in_vain, run, listed)
     if not known and not calls and asked.only_asks and not may_compute(task) and listed:
-        yield Step("", _searches)
+        yield Step("", _searches if "file" in task or "folder" in task else _searches_texts)
     if run.state.doubted == len(calls) and (
         near := [one for one in hit_files(calls) if not has_read(one, calls)]
     ):
         yield Step(f"Next: read {near[0]}.", _reads, (near[0],))
-    computed = any(call.form.tool == PROGRAMS and call.result.ok for call in calls)
+    programs = [call for call in calls if call.form.tool == PROGRAMS]
+    computed = len(programs) > 1 or any(call.result.ok for call in programs)
     if asked.computes and not computed and PROGRAMS in table.shown:
         numbers = [*numbers_in(task)] if not known else [*numbers_shown("", calls)]
         if len(numbers) > 1:
@@ -168,7 +173,7 @@ def _open_steps(asked: Asked, run: Run) -> Iterator[Step]:
         if not has_written(name, calls):
             yield Step(f"Next: write {name}.", _writes if known else _any, (name,) if known else ())
     if asked.changes and not changed:
-        yield Step("Next: make the change that the task asks for.", _any)
+        yield Step("Next: make the change that the task asks for.", _writes if known else _any)
 
 
 def _file_named(name: str, asked: Asked, listed: Sequence[str]) -> str:
@@ -210,6 +215,10 @@ def _searches(tool: CognitiveTool) -> bool:
     return tool.name != READER and _only_looks(tool)
 
 
+def _searches_texts(tool: CognitiveTool) -> bool:
+    return tool.name != LISTER and _searches(tool)
+
+
 def _computes(tool: CognitiveTool) -> bool:
     return tool.name == PROGRAMS
 
@@ -233,6 +242,9 @@ def _doubt(text: str, run: Run) -> str:
     if new := [number for number in numbers_in(text) if number not in shown]:
         return f"No result contains {new[0]}. Look further, or compute it with eval."
     told = texts_shown(task, calls)
+    new_words = [word for word in words_in(text) if word[:4] not in task.lower()]
+    if asked_by(task).only_asks and new_words and not any(word[:4] in told for word in new_words):
+        return f"No result contains {print_string(new_words[0])}. Look further."
     if made_up := [quoted for quoted in quotes_in(text) if quoted not in told]:
         return f"No result contains {print_string(made_up[0])}. Look further."
     touched = files_touched(calls)
