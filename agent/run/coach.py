@@ -7,7 +7,8 @@ each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from quoth.agent.run.evidence import (
     has_shown,
     has_written,
     hit_files,
+    is_file_name,
     listed_in,
     numbers_in,
     numbers_shown,
@@ -127,53 +129,39 @@ def coach_of(run: Run) -> Coach | None:
     return COACH if run.dialect.reminds or run.must_act else None
 
 
-# The steps of a task
+# The steps of a task. The first that is open says what the model must do next.
+
+
+class Seen(NamedTuple):
+    """What a run knows when its next step is looked for: what its task asks for, the files that it names and
+    that may exist, the files of the place, and the calls so far."""
+
+    task: str
+    asked: Asked
+    named: tuple[str, ...]
+    listed: tuple[str, ...]
+    calls: Sequence[CallRecord]
+    doubted: bool  # the last answer was doubted
 
 
 def open_step(run: Run) -> Step | None:
-    """The next step of the task that is still open; None if nothing is known to be open, or the model has no
-    tries left."""
-    if not run.must_act:
+    """The next step of the task that is still open; None if nothing is known to be open, a call was denied,
+    or the model has no tries left."""
+    if not run.must_act or any(call.result.status == "denied" for call in run.state.calls):
         return None
-    asked = asked_by(run.spec.task)
-    steps = len(asked.files) + asked.changes + asked.computes
-    if run.state.step > MUST_LOOK_TURNS + steps + 2 * (run.state.doubted >= 0):
+    asked, listed = asked_by(run.spec.task), listed_in(run.spec.surroundings)
+    doubts = run.state.doubted >= 0
+    tries = MUST_LOOK_TURNS + len(asked.files) + asked.changes + asked.computes + 2 * doubts
+    if run.state.step > tries:
         return None
-    return next(_open_steps(asked, run), None)
+    named = tuple(filter(None, (_file_named(name, asked, listed) for name in asked.files)))
+    doubted = run.state.doubted == len(run.state.calls)
+    seen = Seen(run.spec.task, asked, named, listed, tuple(run.state.calls), doubted)
+    return next((step for rule in STEPS if (step := rule(seen)) and _can(step, run)), None)
 
 
-def _open_steps(asked: Asked, run: Run) -> Iterator[Step]:
-    task, calls, table = run.spec.task, run.state.calls, run.door.table
-    listed = listed_in(run.spec.surroundings)
-    known = {name: file for name in asked.files if (file := _file_named(name, asked, listed))}
-    in_vain = [call for call in calls if call.result.ok and call.result.value == []]
-    for file in known.values():
-        if asked.changes or asked.computes or in_vain:  # a part of it is not enough
-            if not has_read(file, calls):
-                yield Step(f"Next: read {file}.", _reads, (file,))
-        elif not has_shown(file, calls):
-            yield Step(f"Next: look into {file}.", _only_looks, (file,))
-    if in_vain and in_vain[-1] is calls[-1]:
-        yield from _other_search(in_vain, run, listed)
-    if not known and not calls and asked.only_asks and not may_compute(task) and listed:
-        yield Step("", _searches if "file" in task or "folder" in task else _searches_texts)
-    if run.state.doubted == len(calls) and (
-        near := [one for one in hit_files(calls) if not has_read(one, calls)]
-    ):
-        yield Step(f"Next: read {near[0]}.", _reads, (near[0],))
-    programs = [call for call in calls if call.form.tool == PROGRAMS]
-    computed = len(programs) > 1 or any(call.result.ok for call in programs)
-    if asked.computes and not computed and PROGRAMS in table.shown:
-        numbers = [*numbers_in(task)] if not known else [*numbers_shown("", calls)]
-        if len(numbers) > 1:
-            yield Step("Next: compute it with eval, from these numbers.", _computes)
-    changed = any(call.result.side_effects for call in calls)
-    new = [name for name in asked.files if name not in known] if listed and asked.changes else []
-    for name in new:
-        if not has_written(name, calls):
-            yield Step(f"Next: write {name}.", _writes if known else _any, (name,) if known else ())
-    if asked.changes and not changed:
-        yield Step("Next: make the change that the task asks for.", _writes if known else _any)
+def _can(step: Step, run: Run) -> bool:
+    return any(map(step.may_use, run.door.table.shown))
 
 
 def _file_named(name: str, asked: Asked, listed: Sequence[str]) -> str:
@@ -186,21 +174,86 @@ def _file_named(name: str, asked: Asked, listed: Sequence[str]) -> str:
     return name if unknown or (asked.only_asks and not listed) else ""
 
 
-def _other_search(in_vain: Sequence[CallRecord], run: Run, listed: Sequence[str]) -> Iterator[Step]:
-    """The step after a search without hits: the file that it names, or was to look into, or other words."""
-    last, calls = in_vain[-1], run.state.calls
-    named = [
-        file for file in listed if print_string(file) in last.result.message and not has_read(file, calls)
-    ]
+def _look(seen: Seen) -> Step | None:
+    """Look into each file that the task names, and read it if a part is not enough."""
+    whole = seen.asked.changes or seen.asked.computes or any(map(_is_in_vain, seen.calls))
+    for file in seen.named:
+        if whole and not has_read(file, seen.calls):
+            return Step(f"Next: read {file}.", _reads, (file,))
+        if not whole and not has_shown(file, seen.calls):
+            return Step(f"Next: look into {file}.", _only_looks, (file,))
+    return None
+
+
+def _search_first(seen: Seen) -> Step | None:
+    """A question that names no file begins with a search, not with a guess of the file."""
+    if seen.named or seen.calls or not seen.listed or not seen.asked.only_asks or may_compute(seen.task):
+        return None
+    return Step("", _searches if re.search("file|folder", seen.task) else _searches_texts)
+
+
+def _search_on(seen: Seen) -> Step | None:
+    """After a search without hits: read the file that it names or that was searched, or try another word."""
+    if not seen.calls or not _is_in_vain(last := seen.calls[-1]):
+        return None
+    unread = [file for file in seen.listed if not has_read(file, seen.calls)]
+    named = [file for file in unread if print_string(file) in last.result.message]
     if named and f"({READER} " in last.result.message:
-        yield Step(f"Next: read {named[0]}.", _reads, (named[0],))
+        return Step(f"Next: read {named[0]}.", _reads, (named[0],))
     path = str(last.form.args.get("path", "."))
-    if "." in path[1:] and not has_read(path, calls) and path in texts_shown(run.spec.task, calls[:-1]):
-        yield Step(f"Next: read {path}.", _reads, (path,))
-    tried = {str(call.form.args.get("pattern", "")).lower() for call in in_vain}
-    words = [word for word in words_in(run.spec.task) if not any(word in one for one in tried)]
-    if words and len(in_vain) < MUST_LOOK_TURNS:
-        yield Step(f"Next: search for another word, such as {', '.join(words[:3])}.", _searches, (".",))
+    if (
+        is_file_name(path)
+        and not has_read(path, seen.calls)
+        and path in texts_shown(seen.task, seen.calls[:-1])
+    ):
+        return Step(f"Next: read {path}.", _reads, (path,))
+    tried = [str(call.form.args.get("pattern", "")).lower() for call in seen.calls if _is_in_vain(call)]
+    words = [word for word in words_in(seen.task) if not any(word in one for one in tried)]
+    if not words or len(tried) >= MUST_LOOK_TURNS:
+        return None
+    return Step(f"Next: search for another word, such as {', '.join(words[:3])}.", _searches, (".",))
+
+
+def _read_hit(seen: Seen) -> Step | None:
+    """After a doubt: read the first file that a search found."""
+    near = [file for file in hit_files(seen.calls) if not has_read(file, seen.calls)] if seen.doubted else []
+    return Step(f"Next: read {near[0]}.", _reads, (near[0],)) if near else None
+
+
+def _compute(seen: Seen) -> Step | None:
+    """Compute with a program once the numbers are known; two programs that failed are enough."""
+    programs = [call for call in seen.calls if call.form.tool == PROGRAMS]
+    if not seen.asked.computes or len(programs) > 1 or any(call.result.ok for call in programs):
+        return None
+    numbers = numbers_shown("", seen.calls) if seen.named else set(numbers_in(seen.task))
+    return Step("Next: compute it with eval, from these numbers.", _computes) if len(numbers) > 1 else None
+
+
+def _change(seen: Seen) -> Step | None:
+    """Write each file that the task names and that is not there, and make the change that it asks for."""
+    if not seen.asked.changes:
+        return None
+    may_use = _writes if seen.named else _any  # until a file was read, others may have to be found
+    for name in seen.asked.files if seen.listed else ():
+        if not found_among(name, seen.named) and not has_written(name, seen.calls):
+            return Step(f"Next: write {name}.", may_use, (name,) if seen.named else ())
+    if any(call.result.side_effects for call in seen.calls):
+        return None
+    return Step("Next: make the change that the task asks for.", may_use)
+
+
+STEPS: tuple[Callable[[Seen], Step | None], ...] = (
+    _look,
+    _search_on,
+    _search_first,
+    _read_hit,
+    _compute,
+    _change,
+)
+
+
+def _is_in_vain(call: CallRecord) -> bool:
+    return call.result.ok and call.result.value == []
 
 
 def _reads(tool: CognitiveTool) -> bool:
@@ -231,21 +284,24 @@ def _writes(tool: CognitiveTool) -> bool:
     return bool({"writes", "deletes"} & set(tool.effects))
 
 
+# Doubts
+
+
 def _doubt(text: str, run: Run) -> str:
-    """Why an answer is doubted, once in a run: nothing has shown a number, a quotation or a file in it."""
+    """Why an answer is doubted, once in a run: no result contains a number, a quotation or any new word of
+    it, or it names a file that was not looked into."""
     task, calls = run.spec.task, run.state.calls
-    if not run.must_act or run.state.doubted >= 0 or not calls:
+    if not run.must_act or run.output or run.state.doubted >= 0 or not calls:
         return ""
     shown = numbers_shown(task, calls)
     if "how many" in task.lower() and any(call.form.tool == READER and call.result.ok for call in calls):
-        shown.update(range(COUNTED))  # it may count what it has read
+        shown.update(range(COUNTED))
     if new := [number for number in numbers_in(text) if number not in shown]:
         return f"No result contains {new[0]}. Look further, or compute it with eval."
-    told = texts_shown(task, calls)
-    new_words = [word for word in words_in(text) if word[:4] not in task.lower()]
-    if asked_by(task).only_asks and new_words and not any(word[:4] in told for word in new_words):
-        return f"No result contains {print_string(new_words[0])}. Look further."
-    if made_up := [quoted for quoted in quotes_in(text) if quoted not in told]:
+    told, before = texts_shown(task, calls), task.lower()
+    words = [word for word in words_in(text) if word[:4] not in before] if asked_by(task).only_asks else []
+    unknown = [] if any(word[:4] in told for word in words) else words
+    if made_up := unknown or [quoted for quoted in quotes_in(text) if quoted not in told]:
         return f"No result contains {print_string(made_up[0])}. Look further."
     touched = files_touched(calls)
     unseen = [file for file in listed_in(run.spec.surroundings) if file in text and file not in touched]

@@ -17,10 +17,11 @@ _PATH = (
 )
 _NUMBER = r"(?<![^\W_])\d+"
 _ASKS = r"\b(?:which|what|who|whose|when|where|why|how|is|are|was|were|does|do|did|has|have)\b"
+_BEFORE = r"(?:^|[.?!,;:]\s+|\b(?:and|then|please|to|you)\s+)"
+_MAKES = rf"{_BEFORE}(?:create|make|put|save|store|write)\b"  # a text as well: only if a file is named
 _CHANGES = (
-    r"(?:^|[.?!,;:]\s+|\b(?:and|then|please|to|you)\s+)(?:add|append|change|correct|create|delete|edit|fix|"
-    r"insert|make|mark|mend|move|put|raise|lower|remove|rename|replace|save|set|store|update|write|increase|decrease|"
-    r"turn|bump|rewrite)\b"
+    rf"{_BEFORE}(?:add|append|bump|change|correct|decrease|delete|edit|fix|increase|insert|lower|mark|mend|move|"
+    r"raise|remove|rename|replace|rewrite|set|turn|update)\b"
 )
 _COMPUTES = (
     r"\b(?:sum|total|together|altogether|average|mean|difference|product|plus|minus|times|divided|multiplied|"
@@ -41,14 +42,20 @@ class Asked(NamedTuple):
 
 def asked_by(task: str) -> Asked:
     """What the words of a task ask for."""
-    low = task.lower()
-    changes = bool(re.search(_CHANGES, low))
+    low, files = task.lower(), tuple(dict.fromkeys(re.findall(_PATH, task)))
+    makes = bool(re.search(_MAKES, low))
+    changes = bool(re.search(_CHANGES, low)) or (makes and bool(files))
     return Asked(
-        tuple(dict.fromkeys(re.findall(_PATH, task))),
-        not changes and "?" in task and bool(re.search(_ASKS, low)),
+        files,
+        not changes and not makes and "?" in task and bool(re.search(_ASKS, low)),
         changes,
         bool(re.search(_COMPUTES, low)),
     )
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a text looks like the path of a file."""
+    return re.fullmatch(_PATH, text) is not None
 
 
 def listed_in(surroundings: str) -> tuple[str, ...]:

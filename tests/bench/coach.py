@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from everyday import HALVES, bench
 
-from quoth.agent.run import observation
+from quoth.agent.run import coach
 
 
 def _never(*_: Any) -> bool:
@@ -27,19 +27,26 @@ def _without_recall(_known: Any, _task: Any) -> bool:
     return False
 
 
+def _without(rule: Callable[..., Any]) -> tuple[Any, ...]:
+    return tuple(one for one in coach.STEPS if one is not rule)
+
+
 def _only_ends(tool: Any, _run: Any) -> bool:
     return bool(tool.ends_turn)
 
 
 # A rule, and what stands in its place when it is left out.
-RULES: dict[str, dict[str, Callable[..., Any]]] = {
+RULES: dict[str, dict[str, Any]] = {
     "none": {},
-    "the whole coach": {"COACH": None},  # type: ignore[dict-item]
+    "the whole coach": {"COACH": None},
+    "all steps": {"STEPS": ()},
+    **{f"step {rule.__name__}": {"STEPS": _without(rule)} for rule in coach.STEPS},
+    "doubts": {"_doubt": lambda text, run: ""},
     "must look": {"_must_look": _never},
     "recalls": {"may_tell": _without_recall},
     "made up": {"_is_made_up": _never},
     "blind tools": {"_is_blind": _only_ends},
-    "news": {"_is_news": lambda record, _run: observation.is_informative(record)},
+    "news": {"_is_news": lambda record, _run: coach.is_informative(record)},
     "change open": {"_is_change_open": _never},
 }
 
@@ -56,7 +63,7 @@ def main() -> None:
         said = io.StringIO()
         with contextlib.ExitStack() as changed, contextlib.redirect_stdout(said):
             for name, other in RULES[rule].items():
-                changed.enter_context(patch.object(observation, name, other))
+                changed.enter_context(patch.object(coach, name, other))
             asyncio.run(bench(asked.model, None, chosen, show=False))
         print(f"| {rule} | {said.getvalue().strip().splitlines()[-1]} |", flush=True)
 

@@ -1,0 +1,239 @@
+"""The coach of a small model: the steps of a task, doubts about answers, and the few tools that it sees."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from words import files, scripted
+
+from quoth import Agent, ModelOptions, ToolOptions
+from quoth.agent.reply import Reply
+from quoth.agent.run.evidence import asked_by, numbers_shown
+from quoth.tools.consent.requests import Decision, SayYes
+
+PLACE = {
+    "team.org": "* Test\n  Lead: Paul Lindgren\n",
+    "phones.txt": "Ada Brandt 301\nPaul Lindgren 522\n",
+    "stock.txt": "apples 12\npears 30\n",
+}
+READ_TEAM, READ_PHONES, READ_STOCK = (f'(read-file :path "{name}")' for name in PLACE)
+
+
+class SaysNo:
+    """A person who denies every call."""
+
+    human = False
+
+    async def request(self, tool: Any, call: Any, reason: str) -> Decision:
+        return Decision("deny", "Ada")
+
+
+class Told:
+    """A run of a small model with these replies: its Reply, and what each request let the model do."""
+
+    def __init__(self, root: Path, task: str, *replies: str, **options: Any) -> None:
+        model = scripted(*replies)
+        model.takes_grammar = True
+        self.grammars: list[str] = []
+        self.heard: list[str] = []
+        complete = model.complete
+
+        async def seen(messages: Any, *, grammar: str | None = None, **more: Any) -> Any:
+            self.grammars.append(grammar or "")
+            self.heard.append(messages[len(messages) - 1]["content"])
+            return await complete(messages, **more)
+
+        model.complete = seen  # type: ignore[method-assign]
+        with Agent(workspace=files(root, PLACE), model=ModelOptions(model), **options) as agent:
+            self.reply: Reply = agent.run(task)
+
+    def may_answer(self, turn: int) -> bool:
+        return "words" in self._rule(turn, "root")
+
+    def may_call(self, turn: int) -> set[str]:
+        return set(re.findall(r"call-([\w-]+)", self._rule(turn, "call")))
+
+    def paths(self, turn: int) -> set[str]:
+        """The only paths that a call may name; empty if it may name any."""
+        return set(re.findall(r':path " \("\\"(.+?)\\""\)', self.grammars[turn]))
+
+    def _rule(self, turn: int, name: str) -> str:
+        found = re.search(rf"^{name} ::= (.*)$", self.grammars[turn], re.MULTILINE)
+        return found[1] if found else ""
+
+
+def test_each_file_that_a_task_names_is_looked_into(tmp_path: Path) -> None:
+    task = "Who leads the Test team according to team.org, and which number is theirs in phones.txt?"
+    told = Told(tmp_path, task, READ_TEAM, READ_PHONES, "Paul Lindgren has 522.")
+    assert [told.paths(turn) for turn in range(3)] == [{"team.org"}, {"phones.txt"}, set()]
+    assert [told.may_answer(turn) for turn in range(3)] == [False, False, True]
+    assert told.heard[1].endswith("Next: look into phones.txt.")
+    assert told.reply.text == "Paul Lindgren has 522."
+
+
+def test_a_question_never_changes_a_file(tmp_path: Path) -> None:
+    told = Told(tmp_path, "Which number has Ada Brandt in phones.txt?", READ_PHONES, "She has 301.")
+    assert not {"write-file", "edit-file"} & (told.may_call(0) | told.may_call(1))
+
+
+def test_a_question_that_names_no_file_begins_with_a_search(tmp_path: Path) -> None:
+    told = Told(tmp_path, "Which number has Ada Brandt?", '(grep-search :pattern "Ada")', "She has 301.")
+    assert "read-file" not in told.may_call(0)
+    assert "grep-search" in told.may_call(0)
+    assert told.may_answer(1)
+
+
+def test_a_search_in_vain_goes_on_with_other_words_everywhere(tmp_path: Path) -> None:
+    task = "Which crop does Brandt sell?"
+    told = Told(tmp_path, task, '(grep-search :pattern "zebra" :path "stock.txt")', READ_PHONES, "None.")
+    assert told.paths(1) == {"."}
+    assert told.heard[1].endswith("Next: search for another word, such as brandt, crop, sell.")
+
+
+def test_a_file_is_read_before_it_is_changed(tmp_path: Path) -> None:
+    edit = '(edit-file :path "phones.txt" :old "522" :new "533")'
+    told = Told(tmp_path, "In phones.txt, change 522 to 533.", READ_PHONES, edit, "Done.", consent=SayYes())
+    assert told.may_call(0) == {"read-file"}
+    assert told.may_call(1) == {"edit-file", "write-file"}
+    assert not told.may_answer(1)
+    assert told.may_answer(2)
+    assert "533" in (tmp_path / "phones.txt").read_text()
+
+
+def test_each_file_that_is_to_be_written_is_written(tmp_path: Path) -> None:
+    one, two = (f'(write-file :path "out/{name}.txt" :content "x")' for name in "ab")
+    task = "Write x into out/a.txt and x into out/b.txt."
+    told = Told(tmp_path, task, one, two, "Both are written.", consent=SayYes())
+    assert [told.may_answer(turn) for turn in range(3)] == [False, False, True]
+    assert told.heard[1].endswith("Next: write out/b.txt.")
+
+
+def test_a_denied_change_is_not_asked_for_again(tmp_path: Path) -> None:
+    edit = '(edit-file :path "phones.txt" :old "522" :new "533")'
+    task = "In phones.txt, change 522 to 533."
+    told = Told(tmp_path, task, READ_PHONES, edit, "You said no.", consent=SaysNo())
+    assert told.may_answer(2)
+    assert told.reply.text == "You said no."
+
+
+def test_numbers_that_were_read_are_computed_with_a_program(tmp_path: Path) -> None:
+    task = "What is the sum of the numbers in stock.txt?"
+    told = Told(tmp_path, task, READ_STOCK, "(eval :form (+ 12 30))", "It is 42.")
+    assert told.may_call(0) == {"read-file"}
+    assert told.may_call(1) == {"eval"}
+    assert not told.may_answer(1)
+    assert told.reply.text == "It is 42."
+
+
+def test_two_programs_that_failed_are_enough(tmp_path: Path) -> None:
+    wrong = ("(eval :form (expt 2 16))", "(eval :form (pow2 16))", READ_STOCK)
+    told = Told(tmp_path, "What is 2 to the power of 16?", *wrong, "It is 65536.", "It is 65536.")
+    assert [told.may_call(turn) == {"eval"} for turn in range(3)] == [True, True, False]
+    assert told.may_answer(3)
+    assert told.reply.text == "It is 65536."
+
+
+@pytest.mark.parametrize(
+    ("answer", "doubt"),
+    [
+        ("Paul has 999.", "No result contains 999. Look further, or compute it with eval."),
+        ("They are clerks.", 'No result contains "clerks". Look further.'),
+        ('Paul has the "red" phone.', 'No result contains "red". Look further.'),
+        ("Paul leads it, as stock.txt says.", "You have not looked into stock.txt."),
+    ],
+)
+def test_an_answer_that_nothing_has_shown_is_doubted_once(tmp_path: Path, answer: str, doubt: str) -> None:
+    told = Told(tmp_path, "Who leads the team in team.org?", READ_TEAM, answer, answer)
+    assert told.heard[2].startswith(doubt)
+    assert (told.reply.text, told.reply.steps) == (answer, 3)
+
+
+@pytest.mark.parametrize("answer", ["Paul Lindgren.", "It is Paul Lindgren, in team.org.", 'It is "Paul".'])
+def test_an_answer_that_was_shown_is_not_doubted(tmp_path: Path, answer: str) -> None:
+    assert Told(tmp_path, "Who leads the team in team.org?", READ_TEAM, answer).reply.steps == 2
+
+
+def test_a_model_that_may_answer_at_once_has_no_steps(tmp_path: Path) -> None:
+    """Strong models get no coach: the grammar alone decides who is small."""
+    model = scripted("It is 999.")
+    with Agent(workspace=files(tmp_path, PLACE), model=ModelOptions(model)) as agent:
+        assert agent.run("What is the sum of the numbers in stock.txt?").text == "It is 999."
+
+
+# What a task asks for
+
+
+@pytest.mark.parametrize(
+    ("task", "named", "only_asks", "changes", "computes"),
+    [
+        ("Which port is set in a/b.ini?", ("a/b.ini",), True, False, False),
+        ("Is a.txt there? Then write it into b.txt.", ("a.txt", "b.txt"), False, True, False),
+        ("In notes.md, change milk to bread.", ("notes.md",), False, True, False),
+        ("Write a poem about rain.", (), False, False, False),
+        ("What is the total in a.csv?", ("a.csv",), True, False, True),
+        ("How many lines contain 2026-03-02?", (), True, False, False),
+        ("What is 3 * 4?", (), True, False, True),
+        ("Raise the version from 2.3.1 to 2.4.0.", (), False, True, False),
+        ("Ändere den Port in a.ini.", ("a.ini",), False, False, False),
+        ("Can you sort a.txt?", ("a.txt",), False, False, False),
+    ],
+)
+def test_what_a_task_asks_for(
+    task: str, named: tuple[str, ...], only_asks: bool, changes: bool, computes: bool
+) -> None:
+    assert asked_by(task) == (named, only_asks, changes, computes)
+
+
+def test_the_number_of_a_line_is_no_evidence(tmp_path: Path) -> None:
+    reply = Told(tmp_path, "Which number has Ada?", '(grep-search :pattern "Ada")', "She has 301.").reply
+    assert numbers_shown("", reply.calls) == {1, 301}  # the list has one hit, of line 1
+
+
+# Few tools
+
+
+def opening(root: Path, task: str, **options: Any) -> tuple[list[str], str]:
+    """The tools that a small model sees in full, and the line with the others."""
+    model = scripted('(grep-search :pattern "x")', "Yes.", "Yes.", "Yes.")
+    model.takes_grammar = True
+    with Agent(workspace=files(root, PLACE), model=ModelOptions(model), **options) as agent:
+        agent.run(task)
+    text = model.seen[0].decode()
+    return re.findall(r"\\n- ([\w-]+):", text), "".join(re.findall(r"Other tools: ([^\\]*)", text))
+
+
+def test_a_small_model_sees_the_tools_that_fit_its_task(tmp_path: Path) -> None:
+    full, rest = opening(tmp_path, "Which number has Ada?")
+    assert full == ["eval", "grep-search", "list-files", "read-file"]
+    assert "schedule-reminder" in rest
+    assert "eval" not in rest
+    full, rest = opening(tmp_path, "Set a reminder for tomorrow: call Ada.")
+    assert "schedule-reminder" in full
+    assert len(full) == 6
+
+
+def test_the_full_belt_stays_for_who_wants_it(tmp_path: Path) -> None:
+    full, rest = opening(tmp_path, "Which number has Ada?", tools=ToolOptions(belt="full"))
+    assert len(full) > 10
+    assert rest == ""
+
+
+def test_a_next_task_adds_the_tools_that_fit_it(tmp_path: Path) -> None:
+    model = scripted(
+        '(grep-search :pattern "Ada")',
+        "She has 301.",
+        '(grep-search :pattern "x")',
+        "Done.",
+        "Done.",
+        "Done.",
+        "Done.",
+    )
+    model.takes_grammar = True
+    with Agent(workspace=files(tmp_path, PLACE), model=ModelOptions(model)) as agent:
+        agent.say("Which number has Ada?")
+        agent.say("Set a reminder for tomorrow: call Ada.")
+    added = model.seen[2].decode().partition("TOOLS: these fit the next task, too.")[2]
+    assert re.findall(r"\\n- ([\w-]+):", added) == ["edit-file", "schedule-reminder"]
