@@ -16,6 +16,7 @@ from quoth.agent.reply import CallRecord
 from quoth.agent.run.evidence import (
     Asked,
     asked_by,
+    files_to_change,
     files_touched,
     found_among,
     has_read,
@@ -84,15 +85,11 @@ class Coach:
         if run.must_act and asked_by(run.spec.task).only_asks:
             without |= {tool.name for tool in run.door.table.shown if _writes(tool)}
         if step is not None:
-            few = run.spec.few
-            useless = {
-                tool.name
-                for tool in run.door.table.shown
-                if not step.may_use(tool) or (step.may_use is not _any and few and tool.name not in few)
-            }
-            if useless | without >= set(run.door.table.shown.names()):
-                without = set()  # the step says which tools are of use
-            without |= useless
+            names = set(run.door.table.shown.names())
+            useful = {tool.name for tool in run.door.table.shown if step.may_use(tool)}
+            if step.may_use is not _any:
+                useful = (useful & set(run.spec.few)) or useful
+            without = (without if useful - without else set()) | (names - useful)
         must = looks or step is not None
         lead = FROM_MEMORY if recalls else ""
         paths = step.paths if step is not None else ()
@@ -149,15 +146,19 @@ def open_step(run: Run) -> Step | None:
     or the model has no tries left."""
     if not run.must_act or any(call.result.status == "denied" for call in run.state.calls):
         return None
-    asked, listed = asked_by(run.spec.task), listed_in(run.spec.surroundings)
-    doubts = run.state.doubted >= 0
+    seen = _seen(run)
+    asked, doubts = seen.asked, run.state.doubted >= 0
     tries = MUST_LOOK_TURNS + len(asked.files) + asked.changes + asked.computes + 2 * doubts
     if run.state.step > tries:
         return None
+    return next((step for rule in STEPS if (step := rule(seen)) and _can(step, run)), None)
+
+
+def _seen(run: Run) -> Seen:
+    asked, listed = asked_by(run.spec.task), listed_in(run.spec.surroundings)
     named = tuple(filter(None, (_file_named(name, asked, listed) for name in asked.files)))
     doubted = run.state.doubted == len(run.state.calls)
-    seen = Seen(run.spec.task, asked, named, listed, tuple(run.state.calls), doubted)
-    return next((step for rule in STEPS if (step := rule(seen)) and _can(step, run)), None)
+    return Seen(run.spec.task, asked, named, listed, tuple(run.state.calls), doubted)
 
 
 def _can(step: Step, run: Run) -> bool:
@@ -230,16 +231,21 @@ def _compute(seen: Seen) -> Step | None:
 
 
 def _change(seen: Seen) -> Step | None:
-    """Write each file that the task names and that is not there, and make the change that it asks for."""
+    """Change each file that the task asks to change, and write each that it names and that is not there."""
     if not seen.asked.changes:
         return None
-    may_use = _writes if seen.named else _any  # until a file was read, others may have to be found
+    for file in files_to_change(seen.task, seen.named):
+        if not has_written(file, seen.calls):
+            return Step(f"Next: change {file}.", _edits, (file,))
+    # If no file was read, others may have to be found.
     for name in seen.asked.files if seen.listed else ():
         if not found_among(name, seen.named) and not has_written(name, seen.calls):
-            return Step(f"Next: write {name}.", may_use, (name,) if seen.named else ())
+            return Step(
+                f"Next: write {name}.", _creates if seen.named else _any, (name,) if seen.named else ()
+            )
     if any(call.result.side_effects for call in seen.calls):
         return None
-    return Step("Next: make the change that the task asks for.", may_use)
+    return Step("Next: make the change that the task asks for.", _writes if seen.named else _any)
 
 
 STEPS: tuple[Callable[[Seen], Step | None], ...] = (
@@ -282,6 +288,16 @@ def _any(_: CognitiveTool) -> bool:
 
 def _writes(tool: CognitiveTool) -> bool:
     return bool({"writes", "deletes"} & set(tool.effects))
+
+
+def _edits(tool: CognitiveTool) -> bool:
+    """Whether a tool changes a part of a file: it also reads it. A small model that wrote the file anew lost
+    the rest of it."""
+    return _writes(tool) and "reads" in tool.effects
+
+
+def _creates(tool: CognitiveTool) -> bool:
+    return _writes(tool) and "reads" not in tool.effects
 
 
 # Doubts

@@ -17,12 +17,13 @@ _PATH = (
 )
 _NUMBER = r"(?<![^\W_])\d+"
 _ASKS = r"\b(?:which|what|who|whose|when|where|why|how|is|are|was|were|does|do|did|has|have)\b"
-_BEFORE = r"(?:^|[.?!,;:]\s+|\b(?:and|then|please|to|you)\s+)"
+_BEFORE = r"(?:^|^(?:in|on|at)\s\S+\s|[.?!,;:]\s+|\b(?:and|then|please|to|you)\s+)"
 _MAKES = rf"{_BEFORE}(?:create|make|put|save|store|write)\b"  # a text as well: only if a file is named
-_CHANGES = (
-    rf"{_BEFORE}(?:add|append|bump|change|correct|decrease|delete|edit|fix|increase|insert|lower|mark|mend|move|"
-    r"raise|remove|rename|replace|rewrite|set|turn|update)\b"
+_VERBS = (
+    "add|append|bump|change|correct|decrease|delete|edit|fix|increase|insert|lower|mark|mend|move|raise|remove|"
+    "rename|replace|rewrite|set|turn|update"
 )
+_CHANGES = rf"{_BEFORE}(?:{_VERBS})\b"
 _COMPUTES = (
     r"\b(?:sum|total|together|altogether|average|mean|difference|product|plus|minus|times|divided|multiplied|"
     r"percent|power|how many (?:days|weeks|hours|minutes|years)|how much (?:more|less)|how many (?:more|less|"
@@ -51,6 +52,20 @@ def asked_by(task: str) -> Asked:
         changes,
         bool(re.search(_COMPUTES, low)),
     )
+
+
+def files_to_change(task: str, files: Sequence[str]) -> list[str]:
+    """The files that a task asks to change, of those that it names: in each part of it with such a verb, the
+    first file after the verb, or else the last before it; and each file before "to" and a value."""
+    found: list[str] = []
+    for part in re.split(r"[;,]\s+|(?<=[.?!])\s+|\s+(?:and|then)\s+", task):
+        places = sorted((part.find(file), file) for file in files if file in part)
+        verb = re.search(_CHANGES, part.lower()) or re.search(rf"\b(?:{_VERBS})\b", part.lower())
+        if verb and places:
+            after = [file for place, file in places if place >= verb.start()]
+            found.append(after[0] if after else places[-1][1])
+        found += [file for _, file in places if re.search(rf"{re.escape(file)} to \S", part)]
+    return list(dict.fromkeys(found))
 
 
 def is_file_name(text: str) -> bool:

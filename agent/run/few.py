@@ -14,9 +14,8 @@ from quoth.tools.registry.table import ToolTable
 MOST = 6  # measured with the embedded models by tests/bench/everyday.py
 OTHERS = 2  # of these, for words of the task
 SURE = 4  # the score of one word in a tool's name
-# The usual tools, those for questions first.
-USUAL = ("read-file", "grep-search", "list-files", "eval", "edit-file", "write-file")
-FOR_QUESTIONS = 4
+FOR_QUESTIONS = ("read-file", "grep-search", "eval", "list-files")
+USUAL = ("read-file", "grep-search", "edit-file", "write-file", "eval", "list-files")
 
 
 def fitting(table: ToolTable, task: str) -> tuple[str, ...]:
@@ -24,9 +23,7 @@ def fitting(table: ToolTable, task: str) -> tuple[str, ...]:
     names = table.shown.names()
     if len(names) <= MOST:
         return ()
-    usual = [name for name in USUAL if name in names]
-    if asked_by(task).only_asks:
-        usual = usual[:FOR_QUESTIONS]
+    usual = [name for name in (FOR_QUESTIONS if asked_by(task).only_asks else USUAL) if name in names]
     scores = word_scores(table, task)
     others = sorted((name for name in names if name not in USUAL), key=lambda name: -scores[name])
     sure = [name for name in others if scores[name] >= SURE][:OTHERS]

@@ -3,7 +3,6 @@ only when they are asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 from everyday_more import CLUB, PARCEL, Task, holds, says
@@ -11,9 +10,15 @@ from everyday_more import CLUB, PARCEL, Task, holds, says
 from quoth.agent.reply import Reply
 
 
-def both(*wanted: Callable[[Reply, Path], bool]) -> Callable[[Reply, Path], bool]:
-    """Each of these holds."""
-    return lambda reply, root: all(one(reply, root) for one in wanted)
+class both(holds):
+    """Each of these files holds its text."""
+
+    def __init__(self, *wanted: holds) -> None:
+        super().__init__("", "")
+        object.__setattr__(self, "wanted", wanted)
+
+    def __call__(self, reply: Reply, root: Path) -> bool:
+        return all(one(reply, root) for one in vars(self)["wanted"])
 
 
 TWO = (
@@ -33,7 +38,7 @@ TWO = (
         "two",
         "How many members does the club have according to club.toml, and when does the licence in "
         "letters/water.txt end?",
-        both(says("14"), says("2026-09-30")),
+        says("14", "2026-09-30"),
         CLUB,
     ),
     Task(
@@ -45,7 +50,7 @@ TWO = (
     Task(
         "two",
         "Add the line rope,12 to data/prices.csv, and make a file bought.txt with the text: rope",
-        both(holds("data/prices.csv", "rope,12"), holds("bought.txt", "rope")),
+        both(holds("data/prices.csv", "shears,22\nspade,26\nrope,12"), holds("bought.txt", "rope")),
         CLUB,
     ),
     Task(
@@ -63,7 +68,7 @@ TWO = (
     Task(
         "two",
         "What is the value of GRAMS in parcel/weight.py, and of COPIES in desktop/Printer.java?",
-        both(says("1000"), says("2")),
+        says("1000", "2"),
         PARCEL,
     ),
     Task(

@@ -14,7 +14,7 @@ CONTEXT = 2  # unchanged lines shown around changed lines
 MAX_SHOWN, MAX_WIDTH = 60, 200  # lines of a difference, and characters of each
 SHAPE = ':edits [["old" "new"] …]'
 
-Piece = tuple[str, str]
+Piece = tuple[str | None, str]  # without an old text the new one is added at the end
 
 
 def pieces(old: str | None, new: str | None, edits: Sequence[Sequence[str]] | None) -> list[Piece]:
@@ -22,11 +22,8 @@ def pieces(old: str | None, new: str | None, edits: Sequence[Sequence[str]] | No
     if edits is None:
         if old is None and new is None:
             raise ToolError(f"Nothing to replace: give :old and :new, or several at once, {SHAPE}.")
-        if old is None or new is None:
-            rest = (
-                "add :old, the text to replace." if old is None else 'add :new, the text to put there, or "".'
-            )
-            raise ToolError(f"The edit is incomplete: {rest}")
+        if new is None:
+            raise ToolError('The edit is incomplete: add :new, the text to put there, or "".')
         return [(old, new)]
     if old is not None or new is not None:
         raise ToolError(f"Give either :old and :new, or {SHAPE}; not both.")
@@ -45,6 +42,9 @@ def replaced(path: str, text: str, todo: Sequence[Piece], everywhere: bool, limi
     occur, and only once unless ``everywhere``. Raises ToolError, which names the edit among several."""
     count = 0
     for number, (old, new) in enumerate(todo, 1):
+        if old is None:
+            text, count = _extended(text, new), count + 1
+            continue
         found = text.count(old)
         if trouble := _trouble(path, text, old, found, everywhere, len(new), limit):
             which = f"Nothing was changed. Edit {number} of {len(todo)}: " if len(todo) > 1 else ""
@@ -52,6 +52,13 @@ def replaced(path: str, text: str, todo: Sequence[Piece], everywhere: bool, limi
         text = text.replace(old, new)
         count += found
     return text, count
+
+
+def _extended(text: str, new: str) -> str:
+    """The text with new lines at its end."""
+    if text and not text.endswith("\n"):
+        return f"{text}\n{new}"
+    return text + new + ("" if new.endswith("\n") or not text else "\n")
 
 
 def _trouble(path: str, text: str, old: str, found: int, everywhere: bool, new: int, limit: int) -> str:

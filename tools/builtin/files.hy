@@ -178,9 +178,9 @@ Every file is opened through ctx.workspace, never by its path."
                 f"{(if new "Created" "Replaced")} {(file-name path)}, {(count (len data) "byte")}."))
 
 (def-cognitive-tool edit-file
-  "Replace one piece of a text file with another, or several pieces."
+  "Replace one piece of a text file with another, or several pieces, or add lines at its end."
   :parameters [path  {:type path :doc "File"}
-               old   {:type str  :doc "Exact text to replace; it must occur once"  :default None}
+               old   {:type str  :doc "Exact text to replace; it must occur once; without it, the new text is added at the end"  :default None}
                new   {:type str  :doc "Text to put there"  :default None}
                all   {:type bool  :doc "Replace every occurrence"  :default False}
                edits {:type (get list (get list str))
@@ -200,4 +200,5 @@ Every file is opened through ctx.workspace, never by its path."
                   (.write ctx.workspace path (.encode after)
                           :before (.encode text) :reader (reader ctx) :say ctx.say))
                 (.effect ctx f"wrote:{path}")
-                (.rstrip f"Replaced {many} in {(file-name path)}.\n{(changed-lines text after)}" "\n")))
+                (setv done (if (or old edits)  f"Replaced {many} in"  "Added to"))
+                (.rstrip f"{done} {(file-name path)}.\n{(changed-lines text after)}" "\n")))

@@ -305,7 +305,6 @@ SHAPE = ':edits [["old" "new"] …]'
 HALVES: list[tuple[dict[str, Any], str]] = [
     ({}, f"Nothing to replace: give :old and :new, or several at once, {SHAPE}."),
     ({"old": "one"}, 'The edit is incomplete: add :new, the text to put there, or "".'),
-    ({"new": "1"}, "The edit is incomplete: add :old, the text to replace."),
     ({"old": "one", "new": "1", "edits": [["a", "b"]]}, f"Give either :old and :new, or {SHAPE}; not both."),
     ({"edits": []}, f":edits is empty; give {SHAPE}."),
     ({"edits": [["one", "1"], ["two"]]}, f"Edit 2 of 2 has 1 text; give {SHAPE}."),
