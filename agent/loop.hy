@@ -214,8 +214,8 @@ turns use no more stack than ten."
 ;; * The next stimulus
 
 (defn results [told run cut next]
-  "The results of a turn as the next stimulus. CUT says how the reply was cut off, if it was; NEXT what is left
-  to do."
+  "The results of a turn as the next stimulus. CUT says how the reply was cut off, if it was; NEXT is the next
+  step of the task."
   (when cut
     (.tell run "note" f"The reply was {cut}. {LONGER}"))
   (setv more (reminder run cut next))

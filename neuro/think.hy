@@ -90,9 +90,10 @@ nothing. Tool list first, then the task, then history, append-only."
   "One turn of the model over MESSAGES. Appends its reply to them.
 
   MUST-ACT forbids an answer without a call, unless it begins with LEAD, if that is given; MUST-ANSWER
-  forbids calls, WITHOUT names tools that it may not use now, and PATHS are the only files for its calls. A grammar enforces all of them, native
-  tools the first and the third; with any other backend they are only words in the messages. A server that
-  refuses native tools is asked again in text, after a message with the rules.
+  forbids calls, WITHOUT names tools that it may not use now, and PATHS are the only files for its calls. A
+  grammar enforces all of them, native tools the first and the third; with any other backend they are only
+  words in the messages. A server that refuses native tools is asked again in text, after a message with the
+  rules.
 
   SCHEMA is the JSON Schema of an answer. The server enforces it if the text cannot contain calls; a
   grammar for calls and answers only enforces that an answer is JSON."

@@ -40,7 +40,7 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.registry.table import CognitiveTool
 
 READER, LISTER = "read-file", "list-files"
-COUNTED = 20  # a model may count fewer in its head
+HEAD_COUNT = 20  # a model may count fewer in its head
 MUST_LOOK_TURNS = 3  # turns without success after which the model may answer anyway
 
 
@@ -60,7 +60,7 @@ class Lesson:
 
     again: frozenset[str] = frozenset()  # keys of calls that were repeated in vain
     complaint: str = ""  # why its answer is not accepted
-    next: str = ""  # what is left to do, for the text after the results
+    next: str = ""  # the next step, for the text after the results
 
 
 class Step(NamedTuple):
@@ -129,7 +129,7 @@ def coach_of(run: Run) -> Coach | None:
 # The steps of a task. The first that is open says what the model must do next.
 
 
-class Seen(NamedTuple):
+class TaskState(NamedTuple):
     """What a run knows when its next step is looked for: what its task asks for, the files that it names and
     that may exist, the files of the place, and the calls so far."""
 
@@ -154,11 +154,11 @@ def open_step(run: Run) -> Step | None:
     return next((step for rule in STEPS if (step := rule(seen)) and _can(step, run)), None)
 
 
-def _seen(run: Run) -> Seen:
+def _seen(run: Run) -> TaskState:
     asked, listed = asked_by(run.spec.task), listed_in(run.spec.surroundings)
     named = tuple(filter(None, (_file_named(name, asked, listed) for name in asked.files)))
     doubted = run.state.doubted == len(run.state.calls)
-    return Seen(run.spec.task, asked, named, listed, tuple(run.state.calls), doubted)
+    return TaskState(run.spec.task, asked, named, listed, tuple(run.state.calls), doubted)
 
 
 def _can(step: Step, run: Run) -> bool:
@@ -175,7 +175,7 @@ def _file_named(name: str, asked: Asked, listed: Sequence[str]) -> str:
     return name if unknown or (asked.only_asks and not listed) else ""
 
 
-def _look(seen: Seen) -> Step | None:
+def _look(seen: TaskState) -> Step | None:
     """Look into each file that the task names, and read it if a part is not enough."""
     whole = seen.asked.changes or seen.asked.computes or any(map(_is_in_vain, seen.calls))
     for file in seen.named:
@@ -186,14 +186,14 @@ def _look(seen: Seen) -> Step | None:
     return None
 
 
-def _search_first(seen: Seen) -> Step | None:
+def _search_first(seen: TaskState) -> Step | None:
     """A question that names no file begins with a search, not with a guess of the file."""
     if seen.named or seen.calls or not seen.listed or not seen.asked.only_asks or may_compute(seen.task):
         return None
     return Step("", _searches if re.search("file|folder", seen.task) else _searches_texts)
 
 
-def _search_on(seen: Seen) -> Step | None:
+def _search_on(seen: TaskState) -> Step | None:
     """After a search without hits: read the file that it names or that was searched, or try another word."""
     if not seen.calls or not _is_in_vain(last := seen.calls[-1]):
         return None
@@ -215,13 +215,13 @@ def _search_on(seen: Seen) -> Step | None:
     return Step(f"Next: search for another word, such as {', '.join(words[:3])}.", _searches, (".",))
 
 
-def _read_hit(seen: Seen) -> Step | None:
+def _read_hit(seen: TaskState) -> Step | None:
     """After a doubt: read the first file that a search found."""
     near = [file for file in hit_files(seen.calls) if not has_read(file, seen.calls)] if seen.doubted else []
     return Step(f"Next: read {near[0]}.", _reads, (near[0],)) if near else None
 
 
-def _compute(seen: Seen) -> Step | None:
+def _compute(seen: TaskState) -> Step | None:
     """Compute with a program once the numbers are known; two programs that failed are enough."""
     programs = [call for call in seen.calls if call.form.tool == PROGRAMS]
     if not seen.asked.computes or len(programs) > 1 or any(call.result.ok for call in programs):
@@ -230,7 +230,7 @@ def _compute(seen: Seen) -> Step | None:
     return Step("Next: compute it with eval, from these numbers.", _computes) if len(numbers) > 1 else None
 
 
-def _change(seen: Seen) -> Step | None:
+def _change(seen: TaskState) -> Step | None:
     """Change each file that the task asks to change, and write each that it names and that is not there."""
     if not seen.asked.changes:
         return None
@@ -248,7 +248,7 @@ def _change(seen: Seen) -> Step | None:
     return Step("Next: make the change that the task asks for.", _writes if seen.named else _any)
 
 
-STEPS: tuple[Callable[[Seen], Step | None], ...] = (
+STEPS: tuple[Callable[[TaskState], Step | None], ...] = (
     _look,
     _search_on,
     _search_first,
@@ -291,8 +291,8 @@ def _writes(tool: CognitiveTool) -> bool:
 
 
 def _edits(tool: CognitiveTool) -> bool:
-    """Whether a tool changes a part of a file: it also reads it. A small model that wrote the file anew lost
-    the rest of it."""
+    """Whether a tool changes a part of a file: it also reads it. Small models that wrote the whole file
+    lost the rest of it."""
     return _writes(tool) and "reads" in tool.effects
 
 
@@ -309,12 +309,13 @@ def _doubt(text: str, run: Run) -> str:
     task, calls = run.spec.task, run.state.calls
     if not run.must_act or run.output or run.state.doubted >= 0 or not calls:
         return ""
-    shown = numbers_shown(task, calls)
+    known = "\n".join(str(block) for block in run.state.known.values())  # the memory
+    shown = numbers_shown(f"{task}\n{known}", calls)
     if "how many" in task.lower() and any(call.form.tool == READER and call.result.ok for call in calls):
-        shown.update(range(COUNTED))
+        shown.update(range(HEAD_COUNT))
     if new := [number for number in numbers_in(text) if number not in shown]:
         return f"No result contains {new[0]}. Look further, or compute it with eval."
-    told, before = texts_shown(task, calls), task.lower()
+    told, before = texts_shown(f"{task}\n{known}", calls), task.lower()
     words = [word for word in words_in(text) if word[:4] not in before] if asked_by(task).only_asks else []
     unknown = [] if any(word[:4] in told for word in words) else words
     if made_up := unknown or [quoted for quoted in quotes_in(text) if quoted not in told]:

@@ -273,8 +273,8 @@ def _hiding(table: ToolTable, told: Mapping[str, Any]) -> ToolTable:
 
 EVERY = 100  # turns
 # The fields of RunState that JSON can express and a resumed run takes over.
-COUNTED = ("step", "faults", "repeated", "forgotten", "weighed", "tried", "must_answer", "known", "looked",
-           "unread", "reply_tokens")  # fmt: skip
+COUNTED = ("step", "faults", "repeated", "forgotten", "weighed", "tried", "doubted", "must_answer", "known",
+           "looked", "unread", "reply_tokens")  # fmt: skip
 TAKEN = ("steps_taken", "calls_taken", "tokens_taken", "cost_taken")
 _ATOMS = frozenset({str, int, float, bool, type(None)})
 
@@ -386,7 +386,7 @@ class Keeper:
         times = self.rows.times(self.place)
         run.state.calls.extend(self._record(said, times) for row in rows for said in row["calls"])
         for name in COUNTED:
-            setattr(run.state, name, last["run"][name])
+            setattr(run.state, name, last["run"].get(name, getattr(run.state, name)))
         run.state.avoided = set(last["avoided"])
         run.state.seen = {record.form.digest: record for record in run.state.calls[run.state.forgotten :]}
         run.state.usage = Usage(**last["usage"])

@@ -55,8 +55,8 @@ def asked_by(task: str) -> Asked:
 
 
 def files_to_change(task: str, files: Sequence[str]) -> list[str]:
-    """The files that a task asks to change, of those that it names: in each part of it with such a verb, the
-    first file after the verb, or else the last before it; and each file before "to" and a value."""
+    """The files, of the ``files`` named in a task, that it asks to change: in each part of it with such a
+    verb, the first file after the verb, or else the last before it; and each file before "to" and a value."""
     found: list[str] = []
     for part in re.split(r"[;,]\s+|(?<=[.?!])\s+|\s+(?:and|then)\s+", task):
         places = sorted((part.find(file), file) for file in files if file in part)
@@ -188,7 +188,7 @@ def _texts(value: Any) -> Iterator[str]:
         yield value
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            if name != "line":  # of a hit: its number is no evidence
+            if name != "line":  # of a hit: its number does not count
                 yield from _texts(item)
     elif isinstance(value, list | tuple):
         for item in value:

@@ -275,7 +275,7 @@ def refused(model: str, words: str) -> str:
 
 def reminder(run: Run, cut: str, next: str = "") -> str:
     """The text after a turn's results: how the reply was cut off, if it was, and the task for models that
-    need it repeated, with what is left to do (``next``); may be empty."""
+    need it repeated, with its ``next`` step; may be empty."""
     said = [f"Your reply was {cut}. The text behind the last of these calls is lost."] if cut else []
     if run.dialect.reminds or run.state.must_answer:
         now = run.state.must_answer or run.budget.steps_left <= 1

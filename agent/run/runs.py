@@ -456,8 +456,8 @@ class Runs:
     def _few(
         self, task: str, dialect: Dialect, table: ToolTable, begun: Event | None, messages: Messages
     ) -> tuple[tuple[str, ...], str]:
-        """The tools that the model sees in full for a task (empty: all), and the message about those that are
-        new since ``begun``, the last run of the conversation."""
+        """The tools that the model sees in full for a task (empty: all), and the message about the tools
+        that are new since ``begun``, the last run of the conversation."""
         if begun is None:
             return self.host.record.talk_of(messages).few, ""
         if not (before := begun.data.get("few", ())):

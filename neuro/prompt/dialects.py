@@ -17,7 +17,7 @@ from quoth.neuro.backends.providers import NONE, Provider, find_provider
 from quoth.neuro.prompt import instructions as rules
 from quoth.neuro.prompt.belt import belt, belt_bytes, few_belt
 from quoth.neuro.prompt.grammar import JSON as JSON_SPELLING
-from quoth.neuro.prompt.grammar import LISP, Spelling, grammar
+from quoth.neuro.prompt.grammar import LISP, Spelling, bound_to, grammar
 from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
 from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
 from quoth.neuro.prompt.instructions import rules_without, tag_rules
@@ -105,10 +105,13 @@ class Dialect:
         """The tools as JSON for the backend's request; None without tools, or for a dialect in text."""
         return belt_bytes(table, view) if self.native and view and table.shown else None
 
-    def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
-        """The GBNF grammar of this dialect, if any; for ``bounds`` see neuro/prompt/grammar.py."""
+    def grammar(self, table: ToolTable, *, paths: Collection[str] = (), **bounds: Any) -> str | None:
+        """The GBNF grammar of this dialect, if any; ``paths`` are the only files for calls. For ``bounds``
+        see neuro/prompt/grammar.py."""
         if self.spelling is None:
             return None
+        if paths:
+            table = bound_to(table, paths)
         return grammar(table, spelling=self.spelling, **{"several": self.stops, **bounds})  # as the rules say
 
     def read(self, completion: Completion, table: ToolTable) -> Reading:

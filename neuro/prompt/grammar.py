@@ -108,7 +108,6 @@ def grammar(
     several: bool = True,
     programs: bool = False,
     lead: str = "",
-    paths: Collection[str] = (),
     answer: str = "",
 ) -> str:
     """The grammar for a reply: one call or ``several``, or an answer in plain words; ``may_answer`` or
@@ -116,8 +115,7 @@ def grammar(
 
     If the model may not answer yet, tools that can only repeat its own words are left out as well, because
     small models answer through them; an answer that begins with ``lead`` is then allowed, too. ``without``
-    names tools that may not be called now, and ``paths`` are the only values of a parameter ``path``, which
-    is then required. ``answer`` is the rule of an answer other than plain words."""
+    names tools that may not be called now. ``answer`` is the rule of an answer other than plain words."""
     tools = [tool for tool in table.shown if may_call and tool.name not in without]
     if not may_answer:
         tools = [tool for tool in tools if not _only_says(tool)] or tools
@@ -127,8 +125,6 @@ def grammar(
         roots.append(f"{_quoted(lead)} words")
     # Unbounded repeats only: llama.cpp unrolls {0,n} into n rules; the length of a reply is bounded anyway.
     rules = [f"root ::= {' | '.join(roots)}"]
-    if paths:
-        tools = [_bound(tool, tuple(paths)) for tool in tools]
     if tools:
         names = " | ".join(f"call-{tool.name}" for tool in tools)
         more = ' ("\\n" call){0,7}' if several else ""
@@ -144,13 +140,13 @@ def grammar(
     return "\n".join([*rules, *_programs()]) + "\n" + _COMMON.strip() + "\n"
 
 
-def _bound(tool: CognitiveTool, paths: tuple[str, ...]) -> CognitiveTool:
-    """A tool whose parameter ``path`` has only these values."""
-    params = [
-        replace(param, default=REQUIRED, choices=paths) if param.name == "path" else param
-        for param in tool.params
-    ]
-    return replace(tool, params=tuple(params))
+def bound_to(table: ToolTable, paths: Collection[str]) -> ToolTable:
+    """The shown tools with a parameter ``path`` that is required and has only these values."""
+
+    def bound(param: Param) -> Param:
+        return replace(param, default=REQUIRED, choices=tuple(paths)) if param.name == "path" else param
+
+    return ToolTable(tuple(replace(tool, params=tuple(map(bound, tool.params))) for tool in table.shown))
 
 
 def _only_says(tool: CognitiveTool) -> bool:

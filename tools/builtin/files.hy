@@ -180,7 +180,9 @@ Every file is opened through ctx.workspace, never by its path."
 (def-cognitive-tool edit-file
   "Replace one piece of a text file with another, or several pieces, or add lines at its end."
   :parameters [path  {:type path :doc "File"}
-               old   {:type str  :doc "Exact text to replace; it must occur once; without it, the new text is added at the end"  :default None}
+               old   {:type str
+                      :doc "Exact text to replace; it must occur once; without it, new is added at the end"
+                      :default None}
                new   {:type str  :doc "Text to put there"  :default None}
                all   {:type bool  :doc "Replace every occurrence"  :default False}
                edits {:type (get list (get list str))

@@ -12,10 +12,9 @@ import hy.models as m
 
 from quoth.tools.advice import instead
 from quoth.tools.lisp.printer import print_string
-from quoth.tools.lisp.reader import read_all
 from quoth.tools.lisp.syntax import head_of, is_core, mangle, symbols_in
 from quoth.tools.program.from_python import BUILTINS, INFIX, from_python, whole_python
-from quoth.tools.program.hint import LIMITS, NodeText, PythonHint, advice
+from quoth.tools.program.hint import NodeText, PythonHint, advice
 from quoth.tools.program.idioms import IDIOMS, RULES
 from quoth.tools.program.quoting import is_quoted
 from quoth.tools.text import excerpt
@@ -207,7 +206,7 @@ class _Spotter:
             one = f"(get {of(node[1])} {key})" if len(node) == 3 else ""
             return advice("getf is not known here", one or f"(.get {of(node[1])} {key} {of(node[3])})")
         if name in instead("head") and self.free(name):
-            return advice(f"{name} is not known here", self.written_with(instead("head")[name], node))
+            return advice(f"{name} is not known here", instead("head")[name])
         if is_core(name):
             return None
         if name in RULES and self.unknown(name):
@@ -217,16 +216,6 @@ class _Spotter:
             given = self.source.all(node)
             return advice(f"the argument {of(node[-1])} has no value", f"({given} None)")
         return self.named(node)
-
-    def written_with(self, example: str, node: Any) -> str:
-        """The example of a call, with the arguments of ``node`` if it has as many in the same order."""
-        (model,) = read_all(example, LIMITS)
-        plain = isinstance(model, m.Expression) and all(
-            isinstance(one, m.Symbol | m.Integer) for one in model
-        )
-        if not plain or len(model) != len(node) or str(model[0]) in ("f", "get"):
-            return example
-        return f"({model[0]} {self.source.all(node[1:])})"
 
     def handler(self, node: Any) -> str | None:
         """(except [Exception e] …)"""

@@ -187,7 +187,7 @@ def test_what_a_task_asks_for(
     assert asked_by(task) == (named, only_asks, changes, computes)
 
 
-def test_the_number_of_a_line_is_no_evidence(tmp_path: Path) -> None:
+def test_the_number_of_a_line_does_not_count(tmp_path: Path) -> None:
     reply = Told(tmp_path, "Which number has Ada?", '(grep-search :pattern "Ada")', "She has 301.").reply
     assert numbers_shown("", reply.calls) == {1, 301}  # the list has one hit, of line 1
 
@@ -236,4 +236,8 @@ def test_a_next_task_adds_the_tools_that_fit_it(tmp_path: Path) -> None:
         agent.say("Which number has Ada?")
         agent.say("Set a reminder for tomorrow: call Ada.")
     added = model.seen[2].decode().partition("TOOLS: these fit the next task, too.")[2]
-    assert re.findall(r"\\n- ([\w-]+):", added) == ["edit-file", "schedule-reminder"]
+    assert re.findall(r"\\n- ([\w-]+):", added) == [
+        "edit-file",
+        "schedule-reminder",
+        "write-file",
+    ]

@@ -197,9 +197,9 @@ def test_what_a_model_says_to_remember_is_compared_with_its_memory(tmp_path: Pat
     made_up, true = "From memory: Blue cheese.", "From memory: Dark mode."
     tools = table_of(tool("probe"))
     told_of = story(
-        tmp_path, made_up, "(probe)", "Cheese.", task="What do I prefer?", must_act=True, tools=tools
+        tmp_path, made_up, "(probe)", "Dark mode.", task="What do I prefer?", must_act=True, tools=tools
     )
-    assert (told_of.reply.text, told_of.reply.steps) == ("Cheese.", 3)
+    assert (told_of.reply.text, told_of.reply.steps) == ("Dark mode.", 3)
     assert "That is not in your memory. Look first, with a call." in told_of.shown(2)
     assert story(tmp_path, true, task="What do I prefer?", must_act=True, tools=tools).reply.text == true
 
