@@ -236,7 +236,7 @@ def _change(seen: TaskState) -> Step | None:
         return None
     for file in files_to_change(seen.task, seen.named):
         if not has_written(file, seen.calls):
-            return Step(f"Next: change {file}.", _edits, (file,))
+            return Step(f"Next: make the change in {file}.", _edits, (file,))
     # If no file was read, others may have to be found.
     for name in seen.asked.files if seen.listed else ():
         if not found_among(name, seen.named) and not has_written(name, seen.calls):

@@ -56,15 +56,18 @@ def asked_by(task: str) -> Asked:
 
 def files_to_change(task: str, files: Sequence[str]) -> list[str]:
     """The files, of the ``files`` named in a task, that it asks to change: in each part of it with such a
-    verb, the first file after the verb, or else the last before it; and each file before "to" and a value."""
+    verb, the first file after the verb, or else the last before it; later also one before "to" and a value."""
     found: list[str] = []
+    begun = False
     for part in re.split(r"[;,]\s+|(?<=[.?!])\s+|\s+(?:and|then)\s+", task):
         places = sorted((part.find(file), file) for file in files if file in part)
-        verb = re.search(_CHANGES, part.lower()) or re.search(rf"\b(?:{_VERBS})\b", part.lower())
+        verb = re.search(_CHANGES, part.lower())
+        begun = begun or verb is not None
         if verb and places:
             after = [file for place, file in places if place >= verb.start()]
             found.append(after[0] if after else places[-1][1])
-        found += [file for _, file in places if re.search(rf"{re.escape(file)} to \S", part)]
+        elif begun:
+            found += [file for _, file in places if re.search(rf"{re.escape(file)} to \S", part)]
     return list(dict.fromkeys(found))
 
 

@@ -27,7 +27,7 @@ LINES = {
     "agent/plan": 1767,
     "agent/repl": 1898,
     "agent/replay": 442,
-    "agent/run": 6173,
+    "agent/run": 6176,
     "agent/serve": 2759,
     "agent/session": 2859,
     "agent/terminal": 1971,

@@ -11,7 +11,7 @@ from words import files, scripted
 
 from quoth import Agent, ModelOptions, ToolOptions
 from quoth.agent.reply import Reply
-from quoth.agent.run.evidence import asked_by, numbers_shown
+from quoth.agent.run.evidence import asked_by, files_to_change, numbers_shown
 from quoth.tools.consent.requests import Decision, SayYes
 
 PLACE = {
@@ -185,6 +185,22 @@ def test_what_a_task_asks_for(
     task: str, named: tuple[str, ...], only_asks: bool, changes: bool, computes: bool
 ) -> None:
     assert asked_by(task) == (named, only_asks, changes, computes)
+
+
+@pytest.mark.parametrize(
+    ("task", "changed"),
+    [
+        ("Which port is set in a.ini? Write it into b.txt.", []),
+        ("In a.ini change the port to 3, and write 3 into b.txt.", ["a.ini"]),
+        ("Set the port in a.ini to 4 and the name in b.txt to x.", ["a.ini", "b.txt"]),
+        ("Set the port in a.ini to the value in b.txt.", ["a.ini"]),
+        ("According to b.txt, change a.ini.", ["a.ini"]),
+        ("Compare a.ini to b.txt.", []),
+    ],
+)
+def test_which_files_a_task_asks_to_change(task: str, changed: list[str]) -> None:
+    """No other file is forced on a model: a wrong change is worse than none."""
+    assert files_to_change(task, ["a.ini", "b.txt"]) == changed
 
 
 def test_the_number_of_a_line_does_not_count(tmp_path: Path) -> None:
