@@ -56,7 +56,7 @@ def asked_by(task: str) -> Asked:
 
 def files_to_change(task: str, files: Sequence[str]) -> list[str]:
     """The files, of the ``files`` named in a task, that it asks to change: in each part of it with such a
-    verb, the first file after the verb, or else the last before it; later also one before "to" and a value."""
+    verb, the first file after the verb, or else the last before it; later one before "to" and a value."""
     found: list[str] = []
     begun = False
     for part in re.split(r"[;,]\s+|(?<=[.?!])\s+|\s+(?:and|then)\s+", task):
