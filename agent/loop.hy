@@ -118,6 +118,7 @@ turns use no more stack than ten."
            :without advice.without
            :lead advice.lead
            :paths advice.paths
+           :arithmetic advice.arithmetic
            :max-tokens (reply-tokens run)
            :on-text (when run.listener (.hearing run))
            :options run.spec.request-options

@@ -23,6 +23,7 @@ from quoth.agent.run.evidence import (
     has_shown,
     has_written,
     hit_files,
+    is_arithmetic,
     is_file_name,
     listed_in,
     numbers_in,
@@ -40,6 +41,8 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.registry.table import CognitiveTool
 
 READER, LISTER = "read-file", "list-files"
+LISTS = r"files|folder|a file|file named"  # words of a task about the files themselves
+TABLES = (".csv", ".tsv")
 HEAD_COUNT = 20  # a model may count fewer in its head
 MUST_LOOK_TURNS = 3  # turns without success after which the model may answer anyway
 
@@ -52,6 +55,7 @@ class Advice:
     without: frozenset[str] = frozenset()  # tools to leave out
     lead: str = ""  # words with which it may answer although it must act
     paths: tuple[str, ...] = ()  # the only files for its calls
+    arithmetic: bool = False  # its programs are of numbers alone
 
 
 @dataclass(frozen=True)
@@ -93,7 +97,8 @@ class Coach:
         must = looks or step is not None
         lead = FROM_MEMORY if recalls else ""
         paths = step.paths if step is not None else ()
-        return Advice(must, frozenset(without), lead, paths)
+        arithmetic = step is not None and step.may_use is _computes
+        return Advice(must, frozenset(without), lead, paths, arithmetic)
 
     def after_turn(self, turn: Turn, repeats: Repeats, run: Run) -> Lesson:
         """The notes after a turn. A model that repeats an informative call must answer, unless a change that
@@ -190,7 +195,7 @@ def _search_first(seen: TaskState) -> Step | None:
     """A question that names no file begins with a search, not with a guess of the file."""
     if seen.named or seen.calls or not seen.listed or not seen.asked.only_asks or may_compute(seen.task):
         return None
-    return Step("", _searches if re.search("file|folder", seen.task) else _searches_texts)
+    return Step("", _searches if re.search(LISTS, seen.task) else _searches_texts)
 
 
 def _search_on(seen: TaskState) -> Step | None:
@@ -216,17 +221,24 @@ def _search_on(seen: TaskState) -> Step | None:
 
 
 def _read_hit(seen: TaskState) -> Step | None:
-    """After a doubt: read the first file that a search found."""
-    near = [file for file in hit_files(seen.calls) if not has_read(file, seen.calls)] if seen.doubted else []
-    return Step(f"Next: read {near[0]}.", _reads, (near[0],)) if near else None
+    """Read a file that a search found: a table, whose rows need its head, or after a doubt."""
+    near = [file for file in hit_files(seen.calls) if not has_read(file, seen.calls)]
+    first = next((file for file in near if seen.doubted or file.endswith(TABLES)), "")
+    return Step(f"Next: read {first}.", _reads, (first,)) if first else None
 
 
 def _compute(seen: TaskState) -> Step | None:
-    """Compute with a program once the numbers are known; two programs that failed are enough."""
+    """Compute with a program once the numbers are known, with all numbers of an expression; two programs are
+    enough."""
     programs = [call for call in seen.calls if call.form.tool == PROGRAMS]
-    if not seen.asked.computes or len(programs) > 1 or any(call.result.ok for call in programs):
+    if not seen.asked.computes or len(programs) > 1:
         return None
-    numbers = numbers_shown("", seen.calls) if seen.named else set(numbers_in(seen.task))
+    given = list(numbers_in(seen.task))
+    if any(call.result.ok for call in programs):
+        used = set(numbers_in(str(programs[0].form)))
+        left = [number for number in given if number not in used] if is_arithmetic(seen.task) else []
+        return Step(f"Next: compute it again with eval, also with {left[0]}.", _computes) if left else None
+    numbers = numbers_shown("", seen.calls) if seen.named else set(given)
     return Step("Next: compute it with eval, from these numbers.", _computes) if len(numbers) > 1 else None
 
 
@@ -238,7 +250,7 @@ def _change(seen: TaskState) -> Step | None:
         if not has_written(file, seen.calls):
             return Step(f"Next: make the change in {file}.", _edits, (file,))
     # If no file was read, others may have to be found.
-    for name in seen.asked.files if seen.listed else ():
+    for name in seen.asked.files if seen.listed and seen.asked.makes else ():
         if not found_among(name, seen.named) and not has_written(name, seen.calls):
             return Step(
                 f"Next: write {name}.", _creates if seen.named else _any, (name,) if seen.named else ()
@@ -307,7 +319,7 @@ def _doubt(text: str, run: Run) -> str:
     """Why an answer is doubted, once in a run: no result contains a number, a quotation or any new word of
     it, or it names a file that was not looked into."""
     task, calls = run.spec.task, run.state.calls
-    if not run.must_act or run.output or run.state.doubted >= 0 or not calls:
+    if not run.must_act or run.output or run.state.doubted >= 0 or not calls or run.budget.steps_left <= 0:
         return ""
     known = "\n".join(str(block) for block in run.state.known.values())  # the memory
     shown = numbers_shown(f"{task}\n{known}", calls)
@@ -317,6 +329,7 @@ def _doubt(text: str, run: Run) -> str:
         return f"No result contains {new[0]}. Look further, or compute it with eval."
     told, before = texts_shown(f"{task}\n{known}", calls), task.lower()
     words = [word for word in words_in(text) if word[:4] not in before] if asked_by(task).only_asks else []
+    words = [] if any(numbers_in(text)) else words
     unknown = [] if any(word[:4] in told for word in words) else words
     if made_up := unknown or [quoted for quoted in quotes_in(text) if quoted not in told]:
         return f"No result contains {print_string(made_up[0])}. Look further."
@@ -339,11 +352,12 @@ def _must_look(run: Run) -> bool:
 
 
 def _is_news(record: CallRecord, run: Run) -> bool:
-    """Whether a result contains more than the files listed in the prompt. Such a list alone is not news:
-    small models invented the contents of the files."""
+    """Whether a result contains more than the files listed in the prompt. Such a list alone is news only for
+    a task about files: small models invented the contents of the files."""
     value, here = record.result.value, f"{run.spec.surroundings}\n"
     known = isinstance(value, list) and all(isinstance(one, str) and f"| {one}\n" in here for one in value)
-    return is_informative(record) and not known
+    about_files = re.search(LISTS, run.spec.task) is not None
+    return is_informative(record) and (about_files or not known)
 
 
 def _is_made_up(text: str, run: Run) -> bool:

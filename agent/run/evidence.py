@@ -24,21 +24,24 @@ _VERBS = (
     "rename|replace|rewrite|set|turn|update"
 )
 _CHANGES = rf"{_BEFORE}(?:{_VERBS})\b"
+_ARITHMETIC = r"\d\s*[+*^]\s*\d|\d\s+[-/%]\s+\d"
 _COMPUTES = (
-    r"\b(?:sum|total|together|altogether|average|mean|difference|product|plus|minus|times|divided|multiplied|"
-    r"percent|power|how many (?:days|weeks|hours|minutes|years)|how much (?:more|less)|how many (?:more|less|"
-    r"fewer)|add up)\b|\d\s*[+*^]\s*\d|\d\s+[-/%]\s+\d"
+    r"\b(?:sum|total|together|altogether|in all|average|mean|difference|differ|product|plus|minus|times|"
+    r"divided|multiplied|percent|power|how many (?:days|weeks|hours|minutes|years)|add up|highest|lowest|"
+    r"largest|smallest|maximum|minimum|how (?:much|many) (?:more|less|fewer)|"
+    r"(?:two|three|four|five|six|\d+) \w+ cost)\b|" + _ARITHMETIC
 )
 
 
 class Asked(NamedTuple):
     """What a task asks for: the ``files`` that it names, and whether it certainly ``only_asks``, wants a
-    change, or wants a number computed."""
+    change, wants a number computed, or ``makes`` a file."""
 
     files: tuple[str, ...]
     only_asks: bool
     changes: bool
     computes: bool
+    makes: bool = False
 
 
 def asked_by(task: str) -> Asked:
@@ -51,23 +54,32 @@ def asked_by(task: str) -> Asked:
         not changes and not makes and "?" in task and bool(re.search(_ASKS, low)),
         changes,
         bool(re.search(_COMPUTES, low)),
+        makes and bool(files),
     )
+
+
+def is_arithmetic(task: str) -> bool:
+    """Whether a task has an expression of numbers."""
+    return re.search(_ARITHMETIC, task) is not None
 
 
 def files_to_change(task: str, files: Sequence[str]) -> list[str]:
     """The files, of the ``files`` named in a task, that it asks to change: in each part of it with such a
     verb, the first file after the verb, or else the last before it; later one before "to" and a value."""
     found: list[str] = []
-    begun = False
+    begun, before = False, ""
     for part in re.split(r"[;,]\s+|(?<=[.?!])\s+|\s+(?:and|then)\s+", task):
         places = sorted((part.find(file), file) for file in files if file in part)
         verb = re.search(_CHANGES, part.lower())
         begun = begun or verb is not None
+        if verb and not places and before:
+            found.append(before)
         if verb and places:
             after = [file for place, file in places if place >= verb.start()]
             found.append(after[0] if after else places[-1][1])
         elif begun:
             found += [file for _, file in places if re.search(rf"{re.escape(file)} to \S", part)]
+        before = places[-1][1] if places and not verb and re.match(r"(?:in|on|at)\s", part.lower()) else ""
     return list(dict.fromkeys(found))
 
 

@@ -105,13 +105,15 @@ class Dialect:
         """The tools as JSON for the backend's request; None without tools, or for a dialect in text."""
         return belt_bytes(table, view) if self.native and view and table.shown else None
 
-    def grammar(self, table: ToolTable, *, paths: Collection[str] = (), **bounds: Any) -> str | None:
-        """The GBNF grammar of this dialect, if any; ``paths`` are the only files for calls. For ``bounds``
-        see neuro/prompt/grammar.py."""
+    def grammar(
+        self, table: ToolTable, *, paths: Collection[str] = (), arithmetic: bool = False, **bounds: Any
+    ) -> str | None:
+        """The GBNF grammar of this dialect, if any; ``paths`` are the only files for calls, and programs are
+        of numbers alone if it is ``arithmetic``. For ``bounds`` see neuro/prompt/grammar.py."""
         if self.spelling is None:
             return None
-        if paths:
-            table = bound_to(table, paths)
+        if paths or arithmetic:
+            table = bound_to(table, paths, arithmetic, self.spelling)
         return grammar(table, spelling=self.spelling, **{"several": self.stops, **bounds})  # as the rules say
 
     def read(self, completion: Completion, table: ToolTable) -> Reading:

@@ -22,8 +22,9 @@ from quoth.tools.registry.table import CognitiveTool, ToolTable
 _COMMON = r"""
 str ::= "\"" strchar* "\""
 strchar ::= [^"\\\x00-\x1f\x7f] | "\\" ["\\nt]
-int ::= "-"? [0-9]+
-float ::= "-"? [0-9]+ ("." [0-9]+)?
+int ::= "-"? digits
+float ::= "-"? digits ("." digits)?
+digits ::= [0-9]{1,15}
 bool ::= "True" | "False"
 value ::= str | float | bool | "None" | list | dict
 list ::= "[" (value (" " value)*)? "]"
@@ -39,6 +40,11 @@ atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
 ws ::= " " | "\n" " "*
 words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
 sure ::= ("CONFIDENCE: " [0-9.]+ "\n")?
+sum ::= "(" ("sum" | "max" | "min") " " numbers ")" | "(" sumhead (" " (float | sum1)){2,} ")"
+sum1 ::= "(" sumhead (" " (float | sum2)){2,} ")"
+sum2 ::= "(" sumhead (" " float){2,} ")"
+sumhead ::= "+" | "-" | "*" | "/" | "**"
+numbers ::= "[" float (" " float)* "]"
 untagged ::= sure ([A-Z] [A-Z]? [A-Z]? ([^\x00A-Z0-9_:-] [^\x00]*)? | [^\x00-/:-`a-z{-\x7f] [^\x00]*)
 """
 
@@ -140,11 +146,20 @@ def grammar(
     return "\n".join([*rules, *_programs()]) + "\n" + _COMMON.strip() + "\n"
 
 
-def bound_to(table: ToolTable, paths: Collection[str]) -> ToolTable:
-    """The shown tools with a parameter ``path`` that is required and has only these values."""
+class Arithmetic(Code):
+    """A program of numbers alone."""
+
+
+def bound_to(table: ToolTable, paths: Collection[str], arithmetic: bool, spelling: Spelling) -> ToolTable:
+    """The shown tools with a parameter ``path`` that is required and has only these values, if there are any,
+    and programs of numbers alone if it is ``arithmetic``."""
 
     def bound(param: Param) -> Param:
-        return replace(param, default=REQUIRED, choices=tuple(paths)) if param.name == "path" else param
+        if paths and param.name == "path":
+            return replace(param, default=REQUIRED, choices=tuple(paths))
+        if arithmetic and param.type is Code and not spelling.json:
+            return replace(param, type=Arithmetic)
+        return param
 
     return ToolTable(tuple(replace(tool, params=tuple(map(bound, tool.params))) for tool in table.shown))
 
@@ -255,6 +270,8 @@ def _type(hint: Any, kind: str) -> str:
         return str(hint.__name__)
     if hint is Code:
         return "str" if kind else "form"
+    if hint is Arithmetic:
+        return "sum"
     if hint in (bool, dict, list):
         return f"{kind}{hint.__name__}"
     if get_origin(hint) is list:

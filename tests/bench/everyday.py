@@ -1,11 +1,12 @@
-"""A hundred everyday tasks on a real model: share solved, steps, repeated calls, tokens, files changed by a
+"""Everyday tasks on a real model: share solved, steps, repeated calls, tokens, files changed by a
 task that only asks. Not a test; it prints an Org table. The prompt was tuned on the first thirty, and on
 those of the others (everyday_more.py) with an odd number; the even ones of these were held out, and seen
-since. Thirty more (everyday_fresh.py) run only when they are asked for: nothing was ever tuned on them. So do
-ten with two deeds each (everyday_two.py).
+since. Thirty more (everyday_fresh.py) were run three times, then looked at and tuned on. Only when they are
+asked for run thirty later ones (everyday_later.py), on which nothing was tuned, and ten with two deeds each
+(everyday_two.py).
 
 python tests/bench/everyday.py [local|local-small|any --model spec] [--dialect D]
-                               [--half older|tuned|held-out|fresh|two] [--task N] [--show]
+                               [--half older|tuned|held-out|fresh|later|two] [--task N] [--show]
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from everyday_fresh import FRESH
+from everyday_later import LATER
 from everyday_more import MORE, Task, holds, says, says_any
 from everyday_two import TWO
 
@@ -140,13 +142,13 @@ OLDER: tuple[tuple[str, str, Callable[[Reply, Path], bool]], ...] = (
         holds("out/port.txt", "8472"),
     ),
 )
-TASKS = (*(Task(*one, WORKSPACE) for one in OLDER), *MORE, *FRESH, *TWO)
+TASKS = (*(Task(*one, WORKSPACE) for one in OLDER), *MORE, *FRESH, *TWO, *LATER)
 HALVES = {
     "older": range(1, 31),
     "tuned": range(31, 61, 2),
     "held-out": range(32, 61, 2),
 }
-PARTS = HALVES | {"fresh": range(61, 91), "two": range(91, 101)}
+PARTS = HALVES | {"fresh": range(61, 91), "two": range(91, 101), "later": range(101, 131)}
 
 REPLY = 300  # tokens: a model that has lost its way writes for ever
 

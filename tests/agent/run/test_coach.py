@@ -97,7 +97,7 @@ def test_a_file_is_read_before_it_is_changed(tmp_path: Path) -> None:
     edit = '(edit-file :path "phones.txt" :old "522" :new "533")'
     told = Told(tmp_path, "In phones.txt, change 522 to 533.", READ_PHONES, edit, "Done.", consent=SayYes())
     assert told.may_call(0) == {"read-file"}
-    assert told.may_call(1) == {"edit-file", "write-file"}
+    assert told.may_call(1) == {"edit-file"}
     assert not told.may_answer(1)
     assert told.may_answer(2)
     assert "533" in (tmp_path / "phones.txt").read_text()
@@ -126,6 +126,33 @@ def test_numbers_that_were_read_are_computed_with_a_program(tmp_path: Path) -> N
     assert told.may_call(1) == {"eval"}
     assert not told.may_answer(1)
     assert told.reply.text == "It is 42."
+
+
+def test_a_program_of_numbers_names_nothing_else(tmp_path: Path) -> None:
+    """Small models called functions that do not exist, and the names of columns."""
+    told = Told(
+        tmp_path, "What is the sum of the numbers in stock.txt?", READ_STOCK, "(eval :form (+ 12 30))", "42."
+    )
+    assert ['call-eval ::= "(eval" " :form " sum ")"' in grammar for grammar in told.grammars] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_a_row_of_a_table_is_read_with_its_head(tmp_path: Path) -> None:
+    search = '(grep-search :pattern "rake")'
+    read = '(read-file :path "prices.csv")'
+    (tmp_path / "prices.csv").write_text("item,price\nrake,17\n")
+    told = Told(tmp_path, "What does a rake cost?", search, read, "It costs 17.")
+    assert (told.may_call(1), told.paths(1)) == ({"read-file"}, {"prices.csv"})
+
+
+def test_a_program_uses_each_number_of_an_expression(tmp_path: Path) -> None:
+    one, other = "(eval :form (* 25 48))", "(eval :form (- (* 25 48) 36))"
+    told = Told(tmp_path, "What is 25 * 48 - 36?", one, other, "It is 1164.")
+    assert told.heard[1].endswith("Next: compute it again with eval, also with 36.")
+    assert told.may_answer(2)
 
 
 def test_two_programs_that_failed_are_enough(tmp_path: Path) -> None:
@@ -184,7 +211,7 @@ def test_a_model_that_may_answer_at_once_has_no_steps(tmp_path: Path) -> None:
 def test_what_a_task_asks_for(
     task: str, named: tuple[str, ...], only_asks: bool, changes: bool, computes: bool
 ) -> None:
-    assert asked_by(task) == (named, only_asks, changes, computes)
+    assert asked_by(task)[:4] == (named, only_asks, changes, computes)
 
 
 @pytest.mark.parametrize(
@@ -196,6 +223,7 @@ def test_what_a_task_asks_for(
         ("Set the port in a.ini to the value in b.txt.", ["a.ini"]),
         ("According to b.txt, change a.ini.", ["a.ini"]),
         ("Compare a.ini to b.txt.", []),
+        ("In a.ini, change the host to b.example.org.", ["a.ini"]),
     ],
 )
 def test_which_files_a_task_asks_to_change(task: str, changed: list[str]) -> None:
