@@ -117,7 +117,8 @@ class Forked:
 
     def send_signal(self, what: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, what)
+            with contextlib.suppress(ProcessLookupError):  # it has just ended, and that is not told yet
+                os.kill(self.pid, what)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)

@@ -295,6 +295,23 @@ def test_several_pieces_are_replaced_one_after_the_other_and_shown_where_they_ar
     )
 
 
+@pytest.mark.parametrize(
+    ("before", "new", "after"),
+    [
+        ("one\n", "two", "one\ntwo\n"),
+        ("one\n", "two\n", "one\ntwo\n"),
+        ("one", "two", "one\ntwo"),
+        ("", "two", "two"),
+    ],
+)
+def test_without_an_old_text_lines_are_added_at_the_end(
+    here: Gateway, home: Path, before: str, new: str, after: str
+) -> None:
+    files(home, {"list.txt": before})
+    told = here.pass_through(call("edit-file", path="list.txt", new=new)).value
+    assert ((home / "list.txt").read_text(), told.partition("\n")[0]) == (after, "Added to list.txt.")
+
+
 def test_a_long_change_is_shown_in_part(here: Gateway, home: Path) -> None:
     files(home, {"long.txt": "x" * 300 + "\n" + "a\n" * 100})
     lines = here.pass_through('(edit-file "long.txt" :old "a" :new "b" :all True)').value.splitlines()
