@@ -133,6 +133,8 @@ def callable_command(folder: Path) -> Iterator[list[str]]:
     def answer(client: socket.socket) -> None:
         with client:
             size, streams, _, _ = socket.recv_fds(client, SIZE.size, 3)
+            if not size:  # who asked has ended
+                return
             asked = json.loads(client.recv(SIZE.unpack(size)[0], socket.MSG_WAITALL))
             process = Forked(**asked, streams=streams, leads=False)
             for stream in streams:
