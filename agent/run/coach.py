@@ -16,14 +16,12 @@ from quoth.agent.reply import CallRecord
 from quoth.agent.run.evidence import (
     Asked,
     asked_by,
-    files_to_change,
     files_touched,
     found_among,
     has_read,
     has_shown,
     has_written,
     hit_files,
-    is_arithmetic,
     is_file_name,
     listed_in,
     numbers_in,
@@ -149,7 +147,9 @@ class TaskState(NamedTuple):
 def open_step(run: Run) -> Step | None:
     """The next step of the task that is still open; None if nothing is known to be open, a call was denied,
     or the model has no tries left."""
-    if not run.must_act or any(call.result.status == "denied" for call in run.state.calls):
+    if not run.must_act or not run.dialect.takes_few or run.parts.planning is not None:
+        return None
+    if any(call.result.status == "denied" for call in run.state.calls):
         return None
     seen = _seen(run)
     asked, doubts = seen.asked, run.state.doubted >= 0
@@ -174,10 +174,12 @@ def _file_named(name: str, asked: Asked, listed: Sequence[str]) -> str:
     """The file that a task names, if it exists or may exist; empty if it does not."""
     if found := found_among(name, listed):
         return found
+    if name in asked.made:
+        return ""
     unknown = any(line.startswith("… and ") for line in listed) or any(
         name.startswith(line.split(" (")[0]) for line in listed if line.endswith((" files)", " file)"))
     )
-    return name if unknown or (asked.only_asks and not listed) else ""
+    return name if unknown else ""
 
 
 def _look(seen: TaskState) -> Step | None:
@@ -186,7 +188,7 @@ def _look(seen: TaskState) -> Step | None:
     for file in seen.named:
         if whole and not has_read(file, seen.calls):
             return Step(f"Next: read {file}.", _reads, (file,))
-        if not whole and not has_shown(file, seen.calls):
+        if not whole and not has_shown(file, seen.calls) and not has_read(file, seen.calls):
             return Step(f"Next: look into {file}.", _only_looks, (file,))
     return None
 
@@ -236,28 +238,24 @@ def _compute(seen: TaskState) -> Step | None:
     given = list(numbers_in(seen.task))
     if any(call.result.ok for call in programs):
         used = set(numbers_in(str(programs[0].form)))
-        left = [number for number in given if number not in used] if is_arithmetic(seen.task) else []
+        left = [number for number in given if number not in used] if seen.asked.expression else []
         return Step(f"Next: compute it again with eval, also with {left[0]}.", _computes) if left else None
-    numbers = numbers_shown("", seen.calls) if seen.named else set(given)
+    numbers = numbers_shown("", seen.calls) if seen.named else set(given if seen.asked.expression else ())
     return Step("Next: compute it with eval, from these numbers.", _computes) if len(numbers) > 1 else None
 
 
 def _change(seen: TaskState) -> Step | None:
-    """Change each file that the task asks to change, and write each that it names and that is not there."""
-    if not seen.asked.changes:
-        return None
-    for file in files_to_change(seen.task, seen.named):
-        if not has_written(file, seen.calls):
+    """Change each file that the task asks to change, and write each that it asks to make. No other file is
+    forced on the model."""
+    for file in (found_among(name, seen.named) for name in seen.asked.changed):
+        if file and not has_written(file, seen.calls):
             return Step(f"Next: make the change in {file}.", _edits, (file,))
-    # If no file was read, others may have to be found.
-    for name in seen.asked.files if seen.listed and seen.asked.makes else ():
+    for name in seen.asked.made if seen.listed else ():
         if not found_among(name, seen.named) and not has_written(name, seen.calls):
             return Step(
                 f"Next: write {name}.", _creates if seen.named else _any, (name,) if seen.named else ()
             )
-    if any(call.result.side_effects for call in seen.calls):
-        return None
-    return Step("Next: make the change that the task asks for.", _writes if seen.named else _any)
+    return None
 
 
 STEPS: tuple[Callable[[TaskState], Step | None], ...] = (
@@ -271,7 +269,7 @@ STEPS: tuple[Callable[[TaskState], Step | None], ...] = (
 
 
 def _is_in_vain(call: CallRecord) -> bool:
-    return call.result.ok and call.result.value == []
+    return call.result.ok and call.result.value == [] and "pattern" in call.form.args
 
 
 def _reads(tool: CognitiveTool) -> bool:
@@ -321,6 +319,8 @@ def _doubt(text: str, run: Run) -> str:
     task, calls = run.spec.task, run.state.calls
     if not run.must_act or run.output or run.state.doubted >= 0 or not calls or run.budget.steps_left <= 0:
         return ""
+    if run.state.faults + 1 >= run.limits.faults:
+        return ""
     known = "\n".join(str(block) for block in run.state.known.values())  # the memory
     shown = numbers_shown(f"{task}\n{known}", calls)
     if "how many" in task.lower() and any(call.form.tool == READER and call.result.ok for call in calls):
@@ -356,7 +356,7 @@ def _is_news(record: CallRecord, run: Run) -> bool:
     a task about files: small models invented the contents of the files."""
     value, here = record.result.value, f"{run.spec.surroundings}\n"
     known = isinstance(value, list) and all(isinstance(one, str) and f"| {one}\n" in here for one in value)
-    about_files = re.search(LISTS, run.spec.task) is not None
+    about_files = run.must_act and re.search(LISTS, run.spec.task) is not None
     return is_informative(record) and (about_files or not known)
 
 

@@ -7,80 +7,103 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile, takewhile
 from typing import Any, NamedTuple
 
 from quoth.agent.reply import CallRecord
 from quoth.tools.words import STOP_WORDS
 
 _PATH = (
-    r"(?<![\w./@-])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[^\W\d_]\w{0,5}(?![\w/])"  # compiled at the first use
+    r"(?<![\w./@\\-])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[^\W\d_]\w{0,5}(?![\w/])"  # compiled at the first use
 )
-_NUMBER = r"(?<![^\W_])\d+"
+_NUMBER = r"(?<![^\W_])\d{1,15}(?!\d)"
 _ASKS = r"\b(?:which|what|who|whose|when|where|why|how|is|are|was|were|does|do|did|has|have)\b"
-_BEFORE = r"(?:^|^(?:in|on|at)\s\S+\s|[.?!,;:]\s+|\b(?:and|then|please|to|you)\s+)"
-_MAKES = rf"{_BEFORE}(?:create|make|put|save|store|write)\b"  # a text as well: only if a file is named
-_VERBS = (
-    "add|append|bump|change|correct|decrease|delete|edit|fix|increase|insert|lower|mark|mend|move|raise|remove|"
-    "rename|replace|rewrite|set|turn|update"
+_PARTS = r"[;,:]\s|(?<=[.?!])\s| (?:and|then) "
+# An order begins a part of the task. A wrong change is worse than none, so all others are only questions.
+_ORDER = r"^(?:(?:and|please|now|then) )*(?:(?:in|on|at) \S+ )?"
+_MAKES = rf"{_ORDER}(?:create|make|put|save|store|write)\b"
+_CHANGES = (
+    rf"{_ORDER}(?:add|append|bump|change|correct|decrease|edit|fix|increase|insert|lower|mark|mend|raise|replace|"
+    r"set|update)\b"
 )
-_CHANGES = rf"{_BEFORE}(?:{_VERBS})\b"
-_ARITHMETIC = r"\d\s*[+*^]\s*\d|\d\s+[-/%]\s+\d"
+_ADDS = r"\b(?:add|append|insert)\b"
+_FORBIDS = r"\b(?:not|never|without)\b|n't\b"
+_ARITHMETIC = (
+    r"\d\s*[+*^]\s*\d|\d\s+[-/%]\s+\d|\d (?:plus|minus|times|divided|multiplied|to the power)\b|\bsum of\b|"
+    r"\bhow many (?:days|weeks|hours|minutes|years)\b"
+)
 _COMPUTES = (
-    r"\b(?:sum|total|together|altogether|in all|average|mean|difference|differ|product|plus|minus|times|"
-    r"divided|multiplied|percent|power|how many (?:days|weeks|hours|minutes|years)|add up|highest|lowest|"
-    r"largest|smallest|maximum|minimum|how (?:much|many) (?:more|less|fewer)|"
-    r"(?:two|three|four|five|six|\d+) \w+ cost)\b|" + _ARITHMETIC
+    r"\b(?:sum|total|together|altogether|in all|average|mean|difference|differ|product|percent|add up|"
+    r"highest|lowest|largest|smallest|maximum|minimum|how (?:much|many) (?:more|less|fewer)|"
+    r"(?:two|three|four|five|six|\d+) \w+ cost)\b"
 )
 
 
 class Asked(NamedTuple):
-    """What a task asks for: the ``files`` that it names, and whether it certainly ``only_asks``, wants a
-    change, wants a number computed, or ``makes`` a file."""
+    """What a task asks for: the ``files`` that it names, whether it certainly ``only_asks``, the existing
+    files that it asks to change, the files that it asks to make, and whether it wants a number computed: from
+    its own numbers (an expression), or from those in a file."""
 
     files: tuple[str, ...]
     only_asks: bool
-    changes: bool
-    computes: bool
-    makes: bool = False
+    changed: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    expression: bool = False
+    computes: bool = False
+
+    @property
+    def changes(self) -> bool:
+        return bool(self.changed or self.made)
 
 
 def asked_by(task: str) -> Asked:
     """What the words of a task ask for."""
     low, files = task.lower(), tuple(dict.fromkeys(re.findall(_PATH, task)))
-    makes = bool(re.search(_MAKES, low))
-    changes = bool(re.search(_CHANGES, low)) or (makes and bool(files))
-    return Asked(
-        files,
-        not changes and not makes and "?" in task and bool(re.search(_ASKS, low)),
-        changes,
-        bool(re.search(_COMPUTES, low)),
-        makes and bool(files),
-    )
+    orders = [part for part in re.split(_PARTS, low) if re.search(_CHANGES, part) or re.search(_MAKES, part)]
+    changed, made = ((), ()) if re.search(_FORBIDS, low) else (_changed(task, files), _made(task, files))
+    expression = bool(re.search(_ARITHMETIC, low))
+    computes = expression or (bool(files) and bool(re.search(_COMPUTES, low)))
+    only_asks = not orders and "?" in task and bool(re.search(_ASKS, low))
+    return Asked(files, only_asks, changed, made, expression, computes)
 
 
-def is_arithmetic(task: str) -> bool:
-    """Whether a task has an expression of numbers."""
-    return re.search(_ARITHMETIC, task) is not None
-
-
-def files_to_change(task: str, files: Sequence[str]) -> list[str]:
-    """The files, of the ``files`` named in a task, that it asks to change: in each part of it with such a
-    verb, the first file after the verb, or else the last before it; later one before "to" and a value."""
+def _changed(task: str, files: Sequence[str]) -> tuple[str, ...]:
+    """The files that a task asks to change: the only one in a part with such an order, or the one "in" which
+    a part before it was; the last one to which something is added; then also one before "to" and a value."""
     found: list[str] = []
     begun, before = False, ""
-    for part in re.split(r"[;,]\s+|(?<=[.?!])\s+|\s+(?:and|then)\s+", task):
-        places = sorted((part.find(file), file) for file in files if file in part)
-        verb = re.search(_CHANGES, part.lower())
-        begun = begun or verb is not None
-        if verb and not places and before:
+    for part in re.split(_PARTS, task):
+        here = [file for file in files if re.search(rf"(?<![\w./-]){re.escape(file)}(?![\w/-])", part)]
+        order = re.search(_CHANGES, part.lower()) and not part.rstrip().endswith("?")
+        adds = re.search(_ADDS, part.lower())
+        if order and not adds:  # "to" is before a value
+            here = [file for file in here if not re.search(rf"\bto {re.escape(file)}", part)]
+        begun = begun or bool(order)
+        if order and not here and before:
             found.append(before)
-        if verb and places:
-            after = [file for place, file in places if place >= verb.start()]
-            found.append(after[0] if after else places[-1][1])
-        elif begun:
-            found += [file for _, file in places if re.search(rf"{re.escape(file)} to \S", part)]
-        before = places[-1][1] if places and not verb and re.match(r"(?:in|on|at)\s", part.lower()) else ""
-    return list(dict.fromkeys(found))
+        elif order and (len(here) == 1 or (here and adds)):
+            found.append(max(here, key=part.find))
+        elif begun and len(here) == 1 and re.search(rf"{re.escape(here[0])} to \S", part):
+            found.append(here[0])
+        before = here[-1] if here and not order and re.match("(?:in|on|at) ", part.lower()) else ""
+    return tuple(dict.fromkeys(found))
+
+
+def _made(task: str, files: Sequence[str]) -> tuple[str, ...]:
+    """The files that a task asks to make, or to write something into."""
+    found: list[str] = []
+    begun = False
+    for part in re.split(_PARTS, task):
+        order = re.search(_MAKES, part.lower()) and not part.rstrip().endswith("?")
+        begun = begun or bool(order)
+        if begun:
+            places = r"(?:into|to|named|called|create|make)" if order else "into"
+            found += [
+                file
+                for file in files
+                if re.search(rf"(?i)\b{places}(?: the| a)?(?: file)? {re.escape(file)}(?![\w/-])", part)
+            ]
+    return tuple(dict.fromkeys(found))
 
 
 def is_file_name(text: str) -> bool:
@@ -89,8 +112,9 @@ def is_file_name(text: str) -> bool:
 
 
 def listed_in(surroundings: str) -> tuple[str, ...]:
-    """The files in the message about the place of a run."""
-    return tuple(line[2:] for line in surroundings.splitlines() if line.startswith("| "))
+    """The files in the message about the place of a run: its first lines with a mark."""
+    lines = dropwhile(lambda line: not line.startswith("| "), surroundings.splitlines())
+    return tuple(line[2:] for line in takewhile(lambda line: line.startswith("| "), lines))
 
 
 def found_among(name: str, files: Sequence[str]) -> str:

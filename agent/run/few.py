@@ -27,7 +27,7 @@ def fitting(table: ToolTable, task: str) -> tuple[str, ...]:
     scores = word_scores(table, task)
     others = sorted((name for name in names if name not in USUAL), key=lambda name: -scores[name])
     sure = [name for name in others if scores[name] >= SURE][:OTHERS]
-    rest = usual or others  # others: a table without the usual tools
+    rest = usual if len(usual) >= len(FOR_QUESTIONS) else [*usual, *others]  # a table of other tools
     chosen = {*dict.fromkeys([*sure, *rest][:MOST])}
     return tuple(name for name in names if name in chosen)
 

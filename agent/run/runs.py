@@ -460,7 +460,7 @@ class Runs:
         that are new since ``begun``, the last run of the conversation."""
         if begun is None:
             return self.host.record.talk_of(messages).few, ""
-        if not (before := begun.data.get("few", ())):
+        if not (before := begun.data.get("few", ())) or not dialect.takes_few:
             return (), ""
         from quoth.agent.run.few import also_fitting  # here: a large model needs no choice
 

@@ -43,6 +43,8 @@ def replaced(path: str, text: str, todo: Sequence[Piece], everywhere: bool, limi
     count = 0
     for number, (old, new) in enumerate(todo, 1):
         if old is None:
+            if not new or len(text) + len(new) >= limit:
+                raise ToolError(f"{path} would grow beyond {limit} characters." if new else ":new is empty.")
             text, count = _extended(text, new), count + 1
             continue
         found = text.count(old)
@@ -56,9 +58,10 @@ def replaced(path: str, text: str, todo: Sequence[Piece], everywhere: bool, limi
 
 def _extended(text: str, new: str) -> str:
     """The text with new lines at its end."""
+    end = "\r\n" if "\r\n" in text else "\n"
     if text and not text.endswith("\n"):
-        return f"{text}\n{new}"
-    return text + new + ("" if new.endswith("\n") or not text else "\n")
+        return f"{text}{end}{new}"
+    return text + new + ("" if new.endswith("\n") or not text else end)
 
 
 def _trouble(path: str, text: str, old: str, found: int, everywhere: bool, new: int, limit: int) -> str:

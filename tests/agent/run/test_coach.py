@@ -11,7 +11,7 @@ from words import files, scripted
 
 from quoth import Agent, ModelOptions, ToolOptions
 from quoth.agent.reply import Reply
-from quoth.agent.run.evidence import asked_by, files_to_change, numbers_shown
+from quoth.agent.run.evidence import asked_by, numbers_shown
 from quoth.tools.consent.requests import Decision, SayYes
 
 PLACE = {
@@ -194,41 +194,77 @@ def test_a_model_that_may_answer_at_once_has_no_steps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "named", "only_asks", "changes", "computes"),
+    ("task", "named", "only_asks", "computes"),
     [
-        ("Which port is set in a/b.ini?", ("a/b.ini",), True, False, False),
-        ("Is a.txt there? Then write it into b.txt.", ("a.txt", "b.txt"), False, True, False),
-        ("In notes.md, change milk to bread.", ("notes.md",), False, True, False),
-        ("Write a poem about rain.", (), False, False, False),
-        ("What is the total in a.csv?", ("a.csv",), True, False, True),
-        ("How many lines contain 2026-03-02?", (), True, False, False),
-        ("What is 3 * 4?", (), True, False, True),
-        ("Raise the version from 2.3.1 to 2.4.0.", (), False, True, False),
-        ("Ändere den Port in a.ini.", ("a.ini",), False, False, False),
-        ("Can you sort a.txt?", ("a.txt",), False, False, False),
+        ("Which port is set in a/b.ini?", ("a/b.ini",), True, False),
+        ("Is a.txt there? Then write it into b.txt.", ("a.txt", "b.txt"), False, False),
+        ("What is the total in a.csv?", ("a.csv",), True, True),
+        ("How many lines contain 2026-03-02?", (), True, False),
+        ("What is 3 * 4?", (), True, True),
+        ("What is the difference between Python 2 and 3?", (), True, False),
+        ("Raise the version from 2.3.1 to 2.4.0.", (), False, False),
+        ("Can you sort a.txt?", ("a.txt",), False, False),
+        (r"What is in C:\\a\\notes.txt?", (), True, False),
     ],
 )
-def test_what_a_task_asks_for(
-    task: str, named: tuple[str, ...], only_asks: bool, changes: bool, computes: bool
-) -> None:
-    assert asked_by(task)[:4] == (named, only_asks, changes, computes)
+def test_what_a_task_asks_for(task: str, named: tuple[str, ...], only_asks: bool, computes: bool) -> None:
+    asked = asked_by(task)
+    assert (asked.files, asked.only_asks, asked.computes) == (named, only_asks, computes)
 
 
 @pytest.mark.parametrize(
-    ("task", "changed"),
+    ("task", "changed", "made"),
     [
-        ("Which port is set in a.ini? Write it into b.txt.", []),
-        ("In a.ini change the port to 3, and write 3 into b.txt.", ["a.ini"]),
-        ("Set the port in a.ini to 4 and the name in b.txt to x.", ["a.ini", "b.txt"]),
-        ("Set the port in a.ini to the value in b.txt.", ["a.ini"]),
-        ("According to b.txt, change a.ini.", ["a.ini"]),
-        ("Compare a.ini to b.txt.", []),
-        ("In a.ini, change the host to b.example.org.", ["a.ini"]),
+        ("Which port is set in a.ini? Write it into b.txt.", (), ("b.txt",)),
+        ("In a.ini change the port to 3, and write 3 into b.txt.", ("a.ini",), ("b.txt",)),
+        ("Set the port in a.ini to 4 and the name in b.txt to x.", ("a.ini", "b.txt"), ()),
+        ("According to b.txt, change a.ini.", ("a.ini",), ()),
+        ("In a.ini, change the host to b.example.org.", ("a.ini",), ()),
+        ("Add the total of a.ini to b.txt.", ("b.txt",), ()),
+        ("In b.txt the name is wrong. Change x to y.", ("b.txt",), ()),
+        # None of these is forced: a wrong change is worse than none.
+        ("Set the port in a.ini to the value in b.txt.", (), ()),
+        ("Compare a.ini to b.txt.", (), ()),
+        ("What should I do to change the port in a.ini?", (), ()),
+        ("Is it safe to change a.ini?", (), ()),
+        ("Explain how to fix a.ini.", (), ()),
+        ("Write a summary of a.ini.", (), ()),
+        ("Put it simply: what does a.ini do?", (), ()),
+        ("Read a.ini and change the port. Do not edit it.", (), ()),
+        ("Write a poem about rain.", (), ()),
+        ("Delete a.ini.", (), ()),
+        ("Read a.ini. test_a.ini: fix the port.", (), ()),
+        ("Ändere den Port in a.ini.", (), ()),
     ],
 )
-def test_which_files_a_task_asks_to_change(task: str, changed: list[str]) -> None:
-    """No other file is forced on a model: a wrong change is worse than none."""
-    assert files_to_change(task, ["a.ini", "b.txt"]) == changed
+def test_what_a_task_asks_to_change(task: str, changed: tuple[str, ...], made: tuple[str, ...]) -> None:
+    assert (asked_by(task).changed, asked_by(task).made) == (changed, made)
+
+
+@pytest.mark.parametrize(
+    "task", ["Hello!", "Add 3 and 4.", "Rewrite this politely: go away.", "Turn off the lights."]
+)
+def test_a_task_without_files_forces_no_change(tmp_path: Path, task: str) -> None:
+    told = Told(tmp_path, task, READ_STOCK, "Fine.")
+    assert told.may_answer(1)
+
+
+def test_an_empty_file_was_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("")
+    told = Told(tmp_path, "What is in empty.txt?", '(read-file :path "empty.txt")', READ_STOCK, "Nothing.")
+    assert told.paths(1) == set()
+
+
+def test_long_numbers_are_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "pi.txt").write_text("3" * 5_000)
+    told = Told(
+        tmp_path,
+        "What is the sum of the digits in pi.txt?",
+        '(read-file :path "pi.txt")',
+        "(eval :form (+ 1 2))",
+        "3.",
+    )
+    assert told.reply.text == "3."
 
 
 def test_the_number_of_a_line_does_not_count(tmp_path: Path) -> None:
