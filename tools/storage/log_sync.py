@@ -169,13 +169,15 @@ def _sync_folder(folder: Path) -> None:
 
 _LOGS: dict[tuple[str, Identity | None], LogSync] = {}  # of this process, by path and store
 os.register_at_fork(after_in_child=_LOGS.clear)  # a fork has only its own thread
-_LOCK = threading.Lock()
+# Reentrant: the collector of garbage may close a store, which releases its log, while this thread takes one.
+_LOCK = threading.RLock()
 
 
 def use_log(log: Path, shorten: Callable[[], None], store: SameFile) -> LogSync:
     """The LogSync that syncs and shortens this log of a store, until ``release_log``."""
+    key, new = (str(log), store.identity), LogSync(log, shorten, store)
     with _LOCK:
-        found = _LOGS.setdefault((str(log), store.identity), LogSync(log, shorten, store))
+        found = _LOGS.setdefault(key, new)
         found.users += 1
         return found
 

@@ -242,3 +242,17 @@ os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
 def test_a_fork_of_a_process_that_syncs_has_a_thread_of_its_own(tmp_path: Path) -> None:
     words = [sys.executable, "-c", FORK, str(tmp_path / "s.sqlite")]
     assert subprocess.run(words, timeout=60, check=False).returncode == 7
+
+
+def test_a_log_is_released_while_another_is_taken(tmp_path: Path) -> None:
+    """The collector of garbage closes a store that nobody holds, at any allocation."""
+    taken = log_sync.use_log(tmp_path / "a", lambda: None, SameFile(str(tmp_path / "store.db")))
+
+    def collect() -> None:
+        with log_sync._LOCK:
+            log_sync.release_log(taken)
+
+    worker = threading.Thread(target=collect, daemon=True)
+    worker.start()
+    worker.join(20)
+    assert not worker.is_alive()
