@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import dropwhile, takewhile
 from typing import Any, NamedTuple
 
@@ -56,6 +57,7 @@ class Asked(NamedTuple):
         return bool(self.changed or self.made)
 
 
+@lru_cache(16)  # it is asked several times a turn
 def asked_by(task: str) -> Asked:
     """What the words of a task ask for."""
     low, files = task.lower(), tuple(dict.fromkeys(re.findall(_PATH, task)))

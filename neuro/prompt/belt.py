@@ -381,8 +381,7 @@ class BeltCatalog:
     async def search(self, words: str, limit: int) -> list[str]:
         """One line for each of the best matching tools, at most ``limit``; a match in a name counts most,
         then the similarity of meaning."""
-        meant = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
-        wanted = [f" {word} " for word in meant]
+        wanted = _wanted(words)
         tools = [tool for tool in self._table if tool.name not in SEARCH_TOOLS]
         near = await self._near(words, tools)
         self._words = self._words or list(map(_words_of, tools))
@@ -412,9 +411,14 @@ class BeltCatalog:
 
 def word_scores(table: ToolTable, words: str) -> dict[str, int]:
     """How well each shown tool fits these words: 0 for not at all."""
-    meant = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
-    wanted = [f" {word} " for word in meant]
+    wanted = _wanted(words)
     return {tool.name: _score(_words_of(tool), wanted) for tool in table.shown}
+
+
+def _wanted(words: str) -> list[str]:
+    """The stems of the words that mean something, as _score looks for them."""
+    meant = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))
+    return [f" {word} " for word in meant]
 
 
 WEIGHTS = (4, 2, 1)  # for a word in a name, a description, a parameter

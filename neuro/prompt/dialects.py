@@ -171,21 +171,13 @@ class Dialect:
 
 
 class _Tags(Dialect):
-    def opening(
-        self,
-        table: ToolTable,
-        *,
-        search: bool = False,
-        few: Collection[str] = (),
-        view: str | None = None,
-        rules: str | None = None,
-    ) -> str:
+    def opening(self, table: ToolTable, *, rules: str | None = None, **shown: Any) -> str:
         if not table.visible.tags:
             raise UsageError("The dialect tags needs tools with a :tag, and this table has none.")
         if rules is None:
             tags = {tool.name: tool.tag.prefix for tool in table.visible if tool.tag}
             rules = tag_rules(tags, stops=self.stops)
-        return super().opening(table, view=view, rules=rules)
+        return super().opening(table, rules=rules, **{**shown, "search": False})
 
     def grammar(self, table: ToolTable, **bounds: Any) -> str | None:
         tagged = table.visible.where(lambda tool: tool.tag is not None)
@@ -207,18 +199,10 @@ class _Tags(Dialect):
 class _EveryCallIsAProgram(Dialect):
     """Every call is a program: the only tool is ``run``, which means ``eval``."""
 
-    def opening(
-        self,
-        table: ToolTable,
-        *,
-        search: bool = False,
-        few: Collection[str] = (),
-        view: str | None = None,
-        rules: str | None = None,
-    ) -> str:
+    def opening(self, table: ToolTable, **shown: Any) -> str:
         if "eval" not in table:
             raise UsageError("The dialect run needs the tool eval, and this table has none.")
-        return super().opening(table, search=search, view=view, rules=rules)
+        return super().opening(table, **shown)
 
     def tools(self, table: ToolTable, view: str) -> bytes | None:
         return super().tools(_run_table(), view)

@@ -27,7 +27,7 @@ LINES = {
     "agent/plan": 1767,
     "agent/repl": 1898,
     "agent/replay": 442,
-    "agent/run": 6219,
+    "agent/run": 6221,
     "agent/serve": 2759,
     "agent/session": 2859,
     "agent/terminal": 1971,
@@ -37,7 +37,7 @@ LINES = {
     "neuro": 111,
     "neuro/backends": 4135,
     "neuro/embed": 229,
-    "neuro/prompt": 1020,
+    "neuro/prompt": 1005,
     "neuro/reading": 2803,
     "tools": 924,
     "tools/builtin": 1790,
@@ -60,7 +60,7 @@ LINES = {
     "tools/sandbox": 1169,
     "tools/shared": 452,
     "tools/shell": 3387,
-    "tools/storage": 1729,
+    "tools/storage": 1730,
     "tools/web": 301,
 }
 FIELDS = 20  # of a record that flows through the product
