@@ -14,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import agent_of, begin_to_serve, open_store
+from quoth.agent.cli.common import agent_of, open_store
 from quoth.agent.cli.options import DONE, RunOptions, take_over
+from quoth.agent.run.crowd import search_seldom
 from quoth.agent.terminal.output import StderrLog, results_only
 from quoth.tools.errors import UsageError
 from quoth.tools.installing import install_extra
@@ -33,7 +34,7 @@ class AcpOptions(RunOptions):
 
 
 def acp(options: AcpOptions) -> int:
-    gc.set_threshold(1_000_000)  # the classes of the protocol stay; see begin_to_serve
+    gc.set_threshold(1_000_000)  # the classes of the protocol stay; see search_seldom
     try:
         from acp.core import DEFAULT_STDIO_BUFFER_LIMIT_BYTES, run_agent
         from acp.stdio import stdio_streams
@@ -87,7 +88,7 @@ def acp(options: AcpOptions) -> int:
 
     if not options.debug:
         logging.basicConfig(handlers=[StderrLog(brief=True)])  # of the protocol's package
-    begin_to_serve()
+    search_seldom()
     asyncio.run(serve())
     return DONE
 

@@ -61,16 +61,6 @@ if TYPE_CHECKING:
 EXIT_OF = {"ok": DONE, "invalid": USAGE, "unknown": USAGE, "pending": PENDING, "cancelled": INTERRUPTED}
 
 
-def begin_to_serve() -> None:
-    """Make the garbage collector run less in a process of quoth's own that serves many users: never over the
-    objects loaded so far, in short passes over new objects, and seldom over older ones. A pass stops every
-    user, and runs leave no cycles."""
-    import gc
-
-    gc.freeze()
-    gc.set_threshold(700, 10, 100)  # Python's own: 700, 10, 10; that of short commands: agent/entry.py
-
-
 def interrupted(as_json: bool) -> int:
     """Say that the command was interrupted, and return the exit code."""
     if as_json:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from quoth.agent.cli.common import begin_to_serve, policy_options, show_result
+from quoth.agent.cli.common import policy_options, show_result
 from quoth.agent.cli.options import (
     DONE,
     INTERRUPTED,
@@ -19,6 +19,7 @@ from quoth.agent.cli.options import (
     argument,
     option,
 )
+from quoth.agent.run.crowd import search_seldom
 from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.output import complain, print_json, print_line, results_only
 from quoth.agent.worker.assembly import Files, Offer, Reloader, door_of
@@ -122,7 +123,7 @@ def worker(options: WorkerOptions) -> int:
             _said_as(options.json),
             takeover=float(options.takeover),
         )
-        begin_to_serve()
+        search_seldom()
         try:
             return DONE if asyncio.run(service.run(options.jobs, options.health)) else INTERRUPTED
         except ForeignCatalog as error:

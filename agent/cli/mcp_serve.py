@@ -10,9 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quoth.agent.cli.common import agent_of, begin_to_serve
+from quoth.agent.cli.common import agent_of
 from quoth.agent.cli.options import DONE, Options, RunOptions, argument, option, switch
 from quoth.agent.config.loading import load_config
+from quoth.agent.run.crowd import search_seldom
 from quoth.agent.run.servers import configured
 from quoth.agent.terminal.output import results_only
 from quoth.tools.errors import UsageError
@@ -93,7 +94,7 @@ def _on_stdio(options: RunOptions, make: Callable[[ClientOf], McpServer | McpPro
         finally:
             await made.aclose()
 
-    begin_to_serve()
+    search_seldom()
     asyncio.run(serve())
     return DONE
 

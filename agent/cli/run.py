@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.cli.common import (
     EventLines,
-    begin_to_serve,
     listener_for,
     messages_of,
     named_or_latest,
@@ -39,6 +38,7 @@ from quoth.agent.cli.options import (
     switch,
     take_over,
 )
+from quoth.agent.run.crowd import search_seldom
 from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.output import complain
 from quoth.tools.errors import UsageError
@@ -209,7 +209,7 @@ def _serve(options: ChatOptions) -> int:
 
     async def work(agent: AsyncAgent) -> int:
         agent.host.dialect()  # report an unusable model now
-        begin_to_serve()
+        search_seldom()
         waiting = {} if options.waiting is None else {"waiting": options.waiting}
         gateway = Gateway(agent.runs, lambda: agent.store, approvers=approvers, **waiting)
         how = await (gateway.listen(path) if path else gateway.stdio())

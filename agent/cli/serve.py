@@ -12,9 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from quoth.agent.cli.common import agent_of, begin_to_serve
+from quoth.agent.cli.common import agent_of
 from quoth.agent.cli.mcp_serve import EXPOSE, opening_tools, proxy_named, serving_key
 from quoth.agent.cli.options import DONE, INTERRUPTED, RunOptions, option
+from quoth.agent.run.crowd import search_seldom
 from quoth.agent.settings import ROWS
 from quoth.agent.terminal.output import complain, results_only
 from quoth.tools.errors import QuothError, UsageError
@@ -137,7 +138,7 @@ def serve_until_stopped(
                 asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, server.handle_exit, 0, None)
                 await server.serve(sockets=[sock])
 
-    begin_to_serve()
+    search_seldom()
     asyncio.run(run())
     return DONE if server.finished else INTERRUPTED
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from quoth.agent.config.config import Config
 from quoth.agent.events import AgentEvent, Listener
 from quoth.agent.run.channels import HostRouter, service_options
+from quoth.agent.run.crowd import join
 from quoth.agent.run.event_stream import Events, Stoppable
 from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.models import Models, OwnModel
@@ -127,6 +128,7 @@ class SessionHost:
         self._beside: tuple[SessionHost, ...] = ()  # the hosts of parallel runs in progress
         self._trouble: str = like._trouble if like else ""  # why remote tools may be old, as last reported
         self._closed = False
+        join(self)
 
     # What it has
 
