@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
+
+from quoth.tools.lazy_dataclass import dataclass
 
 EventKind = Literal[
     "turn",  # int: the model is asked for its Nth reply

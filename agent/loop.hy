@@ -6,7 +6,7 @@ turns use no more stack than ten."
 
 (import
   asyncio [gather]
-  dataclasses [dataclass replace]
+  dataclasses [replace]
   quoth.agent.reply [CallRecord]
   quoth.agent.run.compaction [ask-within-window reply-tokens]
   quoth.agent.run.intent [ask-intent]
@@ -23,6 +23,7 @@ turns use no more stack than ten."
   quoth.tools.call.call [new-call]
   quoth.tools.errors [StoreError]
   quoth.tools.history.receipts [key-in]
+  quoth.tools.lazy-dataclass [dataclass]
   quoth.tools.lisp.forms [CallForm]
   quoth.tools.text [number-of])
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from quoth.neuro.backends.base import Usage
 from quoth.tools.call.call import ToolResult
 from quoth.tools.call.redaction import SECRET, Redactor, map_texts
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.parameters import Param
 

@@ -2,12 +2,13 @@
 nothing. Tool list first, then the task, then history, append-only."
 
 (import
-  dataclasses [dataclass replace]
+  dataclasses [replace]
   functools [partial]
   quoth.neuro.backends.messages [Messages]
   quoth.neuro.backends.base [NO-OPTIONS ToolsRefusedError Usage]
   quoth.neuro.prompt.dialects [CALL-FORM Dialect refusal-note sound-calls without-tools]
-  quoth.neuro.reading.reply [Reading])
+  quoth.neuro.reading.reply [Reading]
+  quoth.tools.lazy-dataclass [dataclass])
 
 ;; * The prompt
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from codecs import getincrementaldecoder
 from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -42,6 +41,7 @@ from quoth.agent.run.crowd import search_seldom
 from quoth.agent.settings import at_least_one
 from quoth.agent.terminal.output import complain
 from quoth.tools.errors import UsageError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.text import number_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ from quoth.agent.cli.common import agent_of, tools_of
 from quoth.agent.cli.options import DONE, FAILED, REMOTE, WORK, Options, argument, option
 from quoth.agent.terminal.output import complain, print_json, print_line, results_only
 from quoth.tools.errors import UsageError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.loading import load_tools, with_search
 from quoth.tools.text import number_of, short
 

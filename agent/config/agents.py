@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from quoth.agent.config.config import NO_CONFIG, Config
 from quoth.agent.config.loading import over
 from quoth.agent.settings import ROWS
 from quoth.tools.errors import UsageError, did_you_mean, no_such
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.policy.files import at_home, read_bytes
 from quoth.tools.storage.paths import agents_dir
 

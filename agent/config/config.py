@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.neuro.backends.providers import Provider
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.policy.spending import DailyBudget
 
 if TYPE_CHECKING:

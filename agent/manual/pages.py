@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
 from quoth.agent.settings import as_org
+from quoth.tools.lazy_dataclass import dataclass
 
 # The pages in the order of the list: for everybody, for some, and for reference.
 TOPICS = {

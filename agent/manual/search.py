@@ -10,10 +10,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from quoth.agent.manual.pages import TOPICS, Page, PageSection
+from quoth.tools.lazy_dataclass import dataclass
 
 # Words that say nothing about the subject of a question.
 STOP = frozenset(

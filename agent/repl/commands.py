@@ -8,7 +8,6 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.run.answers import model_answer, pending_answer, policy_answer, undo_answer
@@ -18,6 +17,7 @@ from quoth.agent.session.undo import Undo, UndoPlan, changed_lines
 from quoth.agent.terminal.output import tell_next
 from quoth.tools.consent.requests import Decision
 from quoth.tools.errors import UsageError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.text import number_of, one_line
 
 if TYPE_CHECKING:

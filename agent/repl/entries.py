@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 from quoth.agent.manual.pages import TOPICS
+from quoth.tools.lazy_dataclass import dataclass
 
 Kind = Literal["nothing", "command", "word", "lisp", "prose"]
 # Words known from the prompts of shells, editors and other agents, and the commands they mean here.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from quoth.agent.client import AsyncAgent
 from quoth.tools.errors import UsageError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.loading import load_tools
 from quoth.tools.policy.files import Trust, at_home, digest_of, read_bytes, trusted_bytes
 from quoth.tools.policy.project import STARTUP_NAME, WORKSPACE_FOLDER

@@ -15,7 +15,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +27,7 @@ from quoth.agent.repl.functions import FormCaller, ToolFunction, helpers
 from quoth.agent.repl.loaded import Loaded, LoadedFiles
 from quoth.tools.call.call import ToolResult
 from quoth.tools.errors import UsageError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.define import registering_in
 from quoth.tools.registry.table import CognitiveTool, ToolTable

@@ -13,7 +13,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, NamedTuple, Self
 
 from quoth.neuro.backends.base import (
@@ -30,6 +30,7 @@ from quoth.neuro.backends.select import CascadeRun
 from quoth.tools.call.context import PausableClock
 from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.installing import install_extra
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.policy.spending import NO_SPENDING, NOTHING, NoRoomError, Spending
 from quoth.tools.text import money
 

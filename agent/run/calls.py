@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakValueDictionary
@@ -21,6 +21,7 @@ from quoth.tools.call.redaction import Redactor
 from quoth.tools.errors import InvalidCallError, UnknownToolError, UsageError
 from quoth.tools.history.event import content_of, read_form
 from quoth.tools.history.receipts import bound_to
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.reader import ReadError, read_one
 from quoth.tools.policy.limits import changes_nothing

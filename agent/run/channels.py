@@ -11,7 +11,7 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,6 +31,7 @@ from quoth.tools.call.services import (
     SourceManager,
 )
 from quoth.tools.errors import ToolError, UsageError, did_you_mean
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.registry.values import encodable
 from quoth.tools.storage.addresses import certificates, web_address
 from quoth.tools.storage.file_lock import hold

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from quoth.agent.reply import CallRecord
@@ -35,6 +34,7 @@ from quoth.agent.run.run import Run, Turn
 from quoth.neuro.prompt.memory import FROM_MEMORY, is_from_memory, may_tell
 from quoth.neuro.prompt.surroundings import may_compute
 from quoth.tools.call.call import PROGRAMS
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.registry.table import CognitiveTool
 

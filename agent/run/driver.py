@@ -5,7 +5,7 @@ the conversation at its beginning and end.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from quoth.tools.history.checkpoints import Checkpoints
 from quoth.tools.history.event import read_form, written_form
 from quoth.tools.history.long_results import OnlyNames
 from quoth.tools.history.receipts import secrets_in
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.offer import ALL_SPEAKERS
 from quoth.tools.registry.table import ToolTable, cognitive_tools

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -48,6 +48,7 @@ from quoth.tools.door.execution import end_idle_threads
 from quoth.tools.errors import BusyError, UsageError
 from quoth.tools.history.long_results import StorePages
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.policy.offer import offered
 from quoth.tools.policy.policy import RulesPolicy
 from quoth.tools.registry.table import ToolTable

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, Literal, Self
 
 from quoth.tools.history.receipts import WINDOW_SECONDS
+from quoth.tools.lazy_dataclass import dataclass
 
 # After a reply with calls: the run ends and the model sees their results with the next message, or it sees
 # them at once.

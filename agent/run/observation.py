@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from quoth.agent.reply import CallRecord, FollowUp, Reply
@@ -22,6 +22,7 @@ from quoth.tools.call.images import images_in
 from quoth.tools.call.services import USER, Router
 from quoth.tools.errors import ToolError
 from quoth.tools.history.long_results import more_form
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import ToolTable
 from quoth.tools.text import short

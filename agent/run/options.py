@@ -10,7 +10,7 @@ import functools
 import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
@@ -26,6 +26,7 @@ from quoth.tools.call.ports import Audit, Gate
 from quoth.tools.call.redaction import redact_url
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import UsageError, did_you_mean, no_such
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.loading import ToolSource, load_tools, with_search
 from quoth.tools.policy.project import find_project, mark_narrowed, policy_files, require_no_worktree

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
@@ -39,6 +39,7 @@ from quoth.tools.history.receipts import StoreCallLog, StoreReceipts, key_in
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.versions import StoreVersions
 from quoth.tools.knowledge.skill_folders import has_skills
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.loading import KNOWLEDGE_RULES, with_shown
 from quoth.tools.policy.files import load_policy
 from quoth.tools.policy.limits import StoreLimits

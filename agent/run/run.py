@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from quoth.agent.events import AgentEvent, EventKind, Listener, Waiting
@@ -25,6 +25,7 @@ from quoth.tools.call.context import ToolContext
 from quoth.tools.call.redaction import Redactor
 from quoth.tools.call.services import USER, MemoryStore, Services
 from quoth.tools.errors import ServerError, Status, StoreError, ToolError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.text import short
 

@@ -10,7 +10,7 @@ import json
 import re
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
@@ -25,6 +25,7 @@ from quoth.tools.call.images import images_in, media_of
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import DefinitionError, ToolError, UsageError
 from quoth.tools.history.long_results import StorePages, Texts
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.registry.json_type import inline, json_type
 from quoth.tools.text import short

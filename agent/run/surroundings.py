@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from quoth.tools.call.ignored import SKIPPED, Ignored
 from quoth.tools.call.workspace import Workspace
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.knowledge.skill_folders import has_folders
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.policy.files import Trust, digest_of
 from quoth.tools.policy.policy import Walk

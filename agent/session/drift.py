@@ -7,9 +7,9 @@ that has changed or vanished.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.storage.paths import is_missing
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 from weakref import WeakValueDictionary
@@ -23,6 +22,7 @@ from quoth.tools.call.redaction import Redactor
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.history.event import Event, Kind, read_form
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm, canonical, from_model, head_name, kebab
 from quoth.tools.lisp.printer import Code, print_string, print_value, show
 from quoth.tools.lisp.reader import ReadError, read_all

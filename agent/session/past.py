@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from quoth.neuro.backends.base import Completion, Usage
 from quoth.neuro.backends.messages import Message, Messages, NativeCall
 from quoth.tools.call.call import ToolResult
 from quoth.tools.history.event import GOING_ON, Event, tool_of, value_in
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.registry.table import ToolTable
 
 

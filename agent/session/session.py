@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ from quoth.neuro.backends.messages import Image, Message, Messages
 from quoth.tools.errors import UsageError
 from quoth.tools.history.event import GOING_ON, Event, Kind, read_form
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.origin.quotations import ReadText
 from quoth.tools.registry.table import ToolTable

@@ -13,7 +13,7 @@ import shlex
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -27,6 +27,7 @@ from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.history.event import Event
 from quoth.tools.history.transcript import Transcript
 from quoth.tools.history.versions import KEPT_BYTES, StoreVersions, Written
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.text import file_name, number_of, short
 from quoth.tools.visible import visible

@@ -16,7 +16,6 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.agent.terminal.forms import (
@@ -32,6 +31,7 @@ from quoth.agent.terminal.forms import (
 from quoth.agent.terminal.output import colored, may_draw, set_in
 from quoth.tools.call.call import TYPED, ArgumentOrigin, Change, Changes, differing, lines_of
 from quoth.tools.call.redaction import SECRET, Redactor, redact
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.text import number_of

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from quoth.agent.terminal.input import require_person
 from quoth.agent.terminal.output import columns_of, is_terminal, results, set_in
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.text import exact_time, file_name, one_line
 from quoth.tools.visible import mixed, visible
 

@@ -13,11 +13,12 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from quoth.neuro.backends.messages import ADAPTED, Message, Messages, NativeCall, to_json
 from quoth.tools.errors import QuothError, UsageError
+from quoth.tools.lazy_dataclass import dataclass
 
 # Failures after which another model might answer: the model cannot be reached, is slow, limits requests,
 # wants to be paid, refuses the key, fails, or its server sent something that is not an answer of a model.

@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.errors import ToolError
 from quoth.tools.installing import install_extra
+from quoth.tools.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any, get_args
 
@@ -24,6 +24,7 @@ from quoth.neuro.prompt.instructions import rules_without, tag_rules
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
 from quoth.neuro.reading.tag_lines import Tags, prefix_of, spell_tag
 from quoth.tools.errors import InvalidCallError, UsageError, did_you_mean
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm, from_json, kebab, plist, to_json
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.parameters import Param

@@ -9,12 +9,12 @@ import html
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from quoth.neuro.reading.literals import Literal, NotRead, read_literal
 from quoth.tools.errors import InvalidCallError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm, from_json, too_deep
 
 NAME: Final = r"[A-Za-z_][\w./-]{0,127}"

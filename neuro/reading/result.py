@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm, canonical
 
 

@@ -9,10 +9,11 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NamedTuple, Self, get_args
 
 from quoth.tools.errors import Status
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 
 # The origins of values, and of the arguments of a call as a person sees them, as plain data.

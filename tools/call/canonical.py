@@ -11,13 +11,14 @@ import re
 import stat
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from quoth.tools.call.workspace import ELSEWHERE, Workspace
 from quoth.tools.errors import InvalidCallError, ToolError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.lisp.printer import print_string
 from quoth.tools.registry.param_types import WorkspacePath, paths_at, with_paths

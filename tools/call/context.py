@@ -16,7 +16,7 @@ import warnings
 from collections import UserDict
 from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -38,6 +38,7 @@ from quoth.tools.call.services import (
     WebSearch,
 )
 from quoth.tools.errors import Pending, ToolError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm, from_model, kebab
 from quoth.tools.registry.values import NoDataError, plain, plain_but_secrets
 

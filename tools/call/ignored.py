@@ -13,11 +13,12 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
 from quoth.tools.call.keeping import beginning_of
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.storage.atomic import is_scratch
 from quoth.tools.storage.paths import is_missing
 from quoth.tools.text import count

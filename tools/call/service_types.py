@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, get_args
 
 from quoth.tools.errors import ToolError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.text import listed
 
 BlockKind = Literal["core", "working", "archival"]

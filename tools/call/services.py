@@ -7,12 +7,13 @@ to one agent, so that no tool can name another agent's blocks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
 from quoth.tools.call.call import Call, Verdict
 from quoth.tools.errors import ToolError, UsageError
+from quoth.tools.lazy_dataclass import dataclass
 
 if TYPE_CHECKING:  # the types of values are imported only when a service is used
     from quoth.tools.call.question import Question

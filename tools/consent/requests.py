@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 from quoth.tools.call.call import ALLOW, ArgumentOrigin, Call, Route, Verdict, deny
 from quoth.tools.call.redaction import redact
 from quoth.tools.history.audit import row_of_host
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.table import CognitiveTool
 

@@ -10,7 +10,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Protocol, TypeVar
 
 from quoth.tools.call.call import ArgumentOrigin, Call, of_text, to_text
@@ -21,6 +21,7 @@ from quoth.tools.call.workspace import Workspace
 from quoth.tools.consent.requests import Request, _clock_time, request_digest
 from quoth.tools.errors import ANSWER, PERMISSION, InvalidCallError, UsageError, did_you_mean
 from quoth.tools.history.audit import StoreAudit
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm, canonical
 from quoth.tools.policy.limits import by_effects, with_maker
 from quoth.tools.registry.table import CognitiveTool, ToolTable

@@ -8,7 +8,7 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from dataclasses import KW_ONLY, MISSING, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,7 @@ from quoth.tools.call.ports import (
     asks_fact,
 )
 from quoth.tools.errors import Pending, Status
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.policy.limits import EffectsPolicy
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 

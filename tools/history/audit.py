@@ -18,7 +18,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from json.encoder import encode_basestring_ascii
 from typing import Any
@@ -26,6 +26,7 @@ from typing import Any
 from quoth.tools.history.event import EVENTS, TOLD, differences, digest_of_texts, row_texts
 from quoth.tools.history.outline import Outline
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.storage.database import Statement, Store
 
 COLUMNS = (

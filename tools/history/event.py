@@ -6,13 +6,13 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, Literal, get_args
 
 from quoth.tools.call.redaction import SECRET, kept_text
 from quoth.tools.errors import InvalidCallError, UsageError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm, from_model
 from quoth.tools.lisp.printer import Code, contains_form, form_data, forms_as_code, print_value, to_value
 from quoth.tools.lisp.reader import ReaderLimits, ReadError, read_one

@@ -19,7 +19,6 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from quoth.tools.call.call import PROGRAMS, Call, Decided, EditedCall, ToolResult, verdict_text
@@ -36,6 +35,7 @@ from quoth.tools.history.event import (
     written_form,
 )
 from quoth.tools.history.transcript import Transcript
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm
 from quoth.tools.registry.tool import HARMLESS, CognitiveTool
 from quoth.tools.registry.values import encodable

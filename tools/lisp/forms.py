@@ -9,13 +9,14 @@ import hashlib
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import hy.models as m
 
 from quoth.tools.errors import InvalidCallError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.printer import (
     MAX_DEPTH,
     Code,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from dataclasses import dataclass
 
 from quoth.tools.errors import QuothError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.text import printable
 
 _KEPT = 200  # characters kept on each side of the column, because a line can have megabytes

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import NamedTuple
 
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.reader import ReadError
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from quoth.tools.call.service_types import Block, BlockKind, BlockVersion
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.memory import checks
 from quoth.tools.text import excerpt, number_of
 

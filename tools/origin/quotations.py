@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
+
+from quoth.tools.lazy_dataclass import dataclass
 
 _ESCAPE = re.compile(r"\\[ntr]")
 _SPACE = re.compile(r"[\s\\]+")

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import PurePath
 from typing import Any, Literal, NamedTuple
 
 from quoth.tools.call.canonical import obeyed_parts, paths_of, repository_made
 from quoth.tools.call.workspace import ELSEWHERE, Elsewhere, Workspace
 from quoth.tools.errors import ToolError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.source import Place
 from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, has_default
 from quoth.tools.policy.spending import Cooldown, Quota

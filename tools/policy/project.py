@@ -9,10 +9,10 @@ import os
 import pwd
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from quoth.tools.errors import UsageError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.storage.paths import (
     WORKTREES,
     config_dir,

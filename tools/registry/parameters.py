@@ -6,12 +6,13 @@ import keyword
 import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from quoth.tools.errors import DefinitionError, ToolError, did_you_mean
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, print_value
 from quoth.tools.registry.annotations import Mark

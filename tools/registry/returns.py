@@ -5,11 +5,12 @@ from __future__ import annotations
 import builtins
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quoth.tools.errors import DefinitionError, ToolError, did_you_mean
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import print_value
 from quoth.tools.registry.arguments import places_in

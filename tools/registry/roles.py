@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.json_type import nodes

@@ -9,13 +9,14 @@ import copy
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from quoth.tools.errors import DefinitionError, QuothError, did_you_mean
 from quoth.tools.hy_loader import is_ours
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.lisp.printer import Code
 from quoth.tools.registry.arguments import (

@@ -13,13 +13,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import islice
 from typing import Any, Final
 
 from quoth.tools.errors import DefinitionError, ToolError
 from quoth.tools.installing import install_extra
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.registry.json_type import JsonType, in_short
 from quoth.tools.registry.plain_schema import plain_schema, plain_type
 from quoth.tools.safe_regex import compiled

@@ -16,12 +16,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from quoth.tools.errors import BusyError, UsageError
+from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.storage.paths import private_folder, state_dir
 
 LOOK_SECONDS = 0.1  # a process that only checks a lock takes it for a moment

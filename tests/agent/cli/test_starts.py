@@ -123,6 +123,16 @@ of_runs = "run spec observation driver compaction surroundings recorder".split()
 others = ["quoth.neuro.prompt.dialects", "quoth.neuro.reading", "quoth.tools.policy.language"]
 print([name for name in [*(f"quoth.agent.run.{one}" for one in of_runs), *others] if name in sys.modules])
 """
+EAGER = """
+import dataclasses, sys
+ours = {name: vars(one) for name, one in sys.modules.items() if name.startswith("quoth.")}
+print([name for name, one in ours.items() if one.get("dataclass") is dataclasses.dataclass])
+"""
+FIRST_RUN = """
+from quoth import Agent, ScriptedBackend
+with Agent(model=ScriptedBackend(['(echo :text "x")', "Done."])) as agent:
+    print(agent.run("Echo.").status)
+"""
 
 
 def test_a_call_imports_no_other_command_no_run_and_no_validator_of_pydantic_and_looks_for_no_garbage(
@@ -132,3 +142,12 @@ def test_a_call_imports_no_other_command_no_run_and_no_validator_of_pydantic_and
     said = quoth("one.py", cwd=tmp_path, bare=True)
     mine = " ".join(f"quoth.agent.cli.{one}" for one in ("call", "common", "main", "options"))
     assert said.out.splitlines() == ["hi", "0 True", mine, "False False", "[]"], said.err
+
+
+def test_a_start_compiles_no_methods_of_dataclasses_before_they_are_used(tmp_path: Path) -> None:
+    files(tmp_path, {"one.py": ONE + EAGER, "run.py": FIRST_RUN + EAGER})
+    for script in ("one.py", "run.py"):
+        said = quoth(script, cwd=tmp_path, bare=True)
+        assert said.out.splitlines()[-1] == "['quoth.agent.settings']", (
+            said.err
+        )  # rows of it are made at once
