@@ -260,8 +260,8 @@ _CLOSED: set[Path] = set()  # folders that this process has checked
 
 
 def _close(path: Path, mode: int) -> bool:
-    """Remove the rights of others on a file or folder of ours. A shared folder such as /tmp, or the user's
-    home, stays as it is."""
+    """Remove the rights of others on a file or folder of ours, and return whether there were any. A shared
+    folder such as /tmp, or the user's home, stays as it is."""
     with contextlib.suppress(OSError, RuntimeError):  # a user may have no home
         found = path.stat()
         shared = stat.S_ISDIR(found.st_mode) and (found.st_mode & stat.S_ISVTX or path == Path.home())
@@ -269,7 +269,7 @@ def _close(path: Path, mode: int) -> bool:
             return False
         if found.st_mode & 0o077:
             path.chmod(mode)
-        return True
+            return True
     return False
 
 

@@ -25,7 +25,7 @@ from quoth.tools.errors import StoreError, UsageError
 from quoth.tools.history.audit import COLUMNS, StoreAudit
 from quoth.tools.storage import database
 from quoth.tools.storage.database import FULL, MIGRATIONS, Store, newest
-from quoth.tools.storage.paths import state_dir, store_path
+from quoth.tools.storage.paths import private_folder, state_dir, store_path
 
 
 def row(number: int = 1, **more: Any) -> dict[str, Any]:
@@ -61,6 +61,19 @@ def test_a_store_is_made_with_its_folders_and_for_its_owner_only(tmp_path: Path)
     Store(path).close()
     assert path.exists()
     assert path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_an_open_folder_is_closed_with_its_files_and_a_closed_one_is_not_looked_through(
+    state: Path,
+) -> None:
+    (state / "workspaces").mkdir(parents=True, mode=0o700)
+    for folder, mode in ((state, 0o755), (state / "workspaces", 0o700)):
+        (folder / "a").touch()
+        (folder / "a").chmod(0o644)
+        folder.chmod(mode)
+    private_folder(state / "workspaces")
+    modes = [(state / name).stat().st_mode & 0o777 for name in (".", "a", "workspaces", "workspaces/a")]
+    assert modes == [0o700, 0o600, 0o700, 0o644]
 
 
 def test_what_was_written_is_there_after_closing_and_opening(tmp_path: Path) -> None:
