@@ -103,7 +103,9 @@ def _init(cls: type, name: str) -> Callable[..., Any]:
     lines = "\n  ".join(body or ["pass"])
     source = f"def make({', '.join(scope)}):\n def __init__({head}):\n  {lines}\n return __init__"
     found: dict[str, Any] = {}
-    exec(source, vars(sys.modules[cls.__module__]), found)  # noqa: S102  # as the standard library does
+    # Compiled first: exec of a text, if it runs while Python exits, hides an interrupt from the exit code.
+    code = compile(source, f"<{cls.__qualname__}>", "exec")
+    exec(code, vars(sys.modules[cls.__module__]), found)  # noqa: S102  # as the standard library does
     init: Callable[..., Any] = found["make"](**scope)
     init.__qualname__ = f"{cls.__qualname__}.{name}"
     init.__annotations__ = {one.name: one.type for one in dataclasses.fields(cls) if one.init} | {

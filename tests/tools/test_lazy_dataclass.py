@@ -6,6 +6,9 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import KW_ONLY, FrozenInstanceError, field
@@ -158,3 +161,21 @@ def test_threads_that_meet_at_the_first_use_have_the_same() -> None:
             thread.join()
         assert len(seen) == 4
         assert len(set(seen)) == 1
+
+
+INTERRUPTED = """
+import atexit
+from quoth.tools.lazy_dataclass import dataclass
+
+@dataclass
+class Last:
+    x: int
+
+atexit.register(Last, 1)
+raise KeyboardInterrupt
+"""
+
+
+def test_a_first_use_at_the_exit_leaves_the_exit_code_of_an_interrupt() -> None:
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True)
+    assert ran.returncode == -signal.SIGINT
