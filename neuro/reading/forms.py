@@ -17,6 +17,7 @@ from quoth.neuro.reading.literals import PYTHONIC, Literal, NotRead, read_litera
 from quoth.neuro.reading.markup import Family, read_data
 from quoth.neuro.reading.prose import is_draft
 from quoth.neuro.reading.result import Fault, FoundCall
+from quoth.tools import lazy_regex
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_model, head_name, is_plist_call, kebab
 from quoth.tools.lisp.read_error import LineIndex, ReadError, error_at
@@ -39,19 +40,19 @@ FENCE_LINE = (
     r"[ \t]*+(?P<info>[\w+-]*+)(?(org)[^\n]*+|[^`(\n]*+)$"
 )
 FENCE_END = r"`{3}|~{3}|#\+(?i:end)_"
-FENCE = re.compile(rf"^[ \t]*+{FENCE_LINE}", re.MULTILINE)
-_HEAD = re.compile(r"\(\s*+(:?[^\s()\[\]{}\"';:,]++)")
-_CALLISH = re.compile(r"\(\s*+[A-Za-z][\w-]*+(?:[./][A-Za-z][\w-]*+)*+\s++:[A-Za-z]")
-_LIST_OF = re.compile(r"\[\s*+(?:(?P<object>\{)|(?P<name>[A-Za-z_][\w.-]{0,63}+)(?P<then>\(|\s))")
-_LIST_BEGUN = re.compile(r"\[/?\s*+[\w.-]*+\Z")  # also of a mark
-_NAME = re.compile(r"\s*+([A-Za-z_][\w.-]{0,63}+)")
-_OBJECT = re.compile(r"""\{\s*+["'“}A-Za-z]""")
-_ARGUMENT = re.compile(r"""(?:\[\s*+)?\w[\w.-]*+\(\s*+(?:\w[\w-]*+\s*+=|["'])""")
-_LINE_END = re.compile(r"[ \t]*+[;,.]?[ \t]*+(?:`{3,}+[ \t]*+)?(?:\r?+\n|\Z)")
-_ANOTHER = re.compile(r"[ \t]*+[;,][ \t]*+(?=(?P<name>[A-Za-z_][\w.-]{0,63}+)\()")
+FENCE = lazy_regex.compile(rf"^[ \t]*+{FENCE_LINE}", re.MULTILINE)
+_HEAD = lazy_regex.compile(r"\(\s*+(:?[^\s()\[\]{}\"';:,]++)")
+_CALLISH = lazy_regex.compile(r"\(\s*+[A-Za-z][\w-]*+(?:[./][A-Za-z][\w-]*+)*+\s++:[A-Za-z]")
+_LIST_OF = lazy_regex.compile(r"\[\s*+(?:(?P<object>\{)|(?P<name>[A-Za-z_][\w.-]{0,63}+)(?P<then>\(|\s))")
+_LIST_BEGUN = lazy_regex.compile(r"\[/?\s*+[\w.-]*+\Z")  # also of a mark
+_NAME = lazy_regex.compile(r"\s*+([A-Za-z_][\w.-]{0,63}+)")
+_OBJECT = lazy_regex.compile(r"""\{\s*+["'“}A-Za-z]""")
+_ARGUMENT = lazy_regex.compile(r"""(?:\[\s*+)?\w[\w.-]*+\(\s*+(?:\w[\w-]*+\s*+=|["'])""")
+_LINE_END = lazy_regex.compile(r"[ \t]*+[;,.]?[ \t]*+(?:`{3,}+[ \t]*+)?(?:\r?+\n|\Z)")
+_ANOTHER = lazy_regex.compile(r"[ \t]*+[;,][ \t]*+(?=(?P<name>[A-Za-z_][\w.-]{0,63}+)\()")
 
 LINE = -1
-PRINT, _PRINTED = "print(", re.compile(r"\s*+\)")
+PRINT, _PRINTED = "print(", lazy_regex.compile(r"\s*+\)")
 CALL = ".call"  # after the name of a tool, as Llama writes it
 
 

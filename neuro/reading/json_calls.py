@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from quoth.neuro.reading.literals import NotRead
 from quoth.neuro.reading.markup import Cursor
+from quoth.tools import lazy_regex
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lisp.forms import CallForm, from_json, kebab, too_deep
 from quoth.tools.lisp.printer import Code, print_value
@@ -42,18 +43,21 @@ WRAPPERS: Final = ("tool_calls", "tool_call", "function_call", "function")
 KEYS: Final = {*NAMES, *ARGUMENTS, *BESIDE, *ENVELOPE, *WRAPPERS}  # of the outer object
 
 # Possible names of tools, here or on another host: ``read-file``, ``uber.ride``, ``files/read``.
-CALLED: Final = re.compile(r"[a-z][a-z0-9-]*(?:[./][a-z][a-z0-9-]*)*\Z")
+CALLED: Final = lazy_regex.compile(r"[a-z][a-z0-9-]*(?:[./][a-z][a-z0-9-]*)*\Z")
 # Some models were trained on tools in these namespaces.
 NAMESPACE: Final = "functions."
 NAMESPACES: Final = (NAMESPACE, "function.", "default_api.", "default-api.", "tools.", "tool.", "api.")
-_PLACEHOLDER = re.compile(r"<([\w.-]+)>\Z")
-_MARKS = re.compile(r"<\|.*|:\d+\Z", re.DOTALL)  # a template's mark, or the number of a call, after a name
+_PLACEHOLDER = lazy_regex.compile(r"<([\w.-]+)>\Z")
+# A template's mark, or the number of a call, after a name.
+_MARKS = lazy_regex.compile(r"<\|.*|:\d+\Z", re.DOTALL)
 
 NO_ARGUMENTS: Final = "{} was read as no arguments."
 ENCODED: Final = "The arguments were encoded as JSON more than once."
 MOST_ENCODED: Final = 3
 
-_MEANT = re.compile(r"""["'](?:tool|name|function|tool_name|action)["']\s*:\s*["']([^"'\n]{1,80})["']""")
+_MEANT = lazy_regex.compile(
+    r"""["'](?:tool|name|function|tool_name|action)["']\s*:\s*["']([^"'\n]{1,80})["']"""
+)
 
 
 def bare_name(name: str, known: Collection[str]) -> str:

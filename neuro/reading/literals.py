@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple
 
+from quoth.tools import lazy_regex
 from quoth.tools.errors import QuothError
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.lisp.printer import HARD_KEYS, MAX_HARD_KEYS, Code, is_hard_key
@@ -56,7 +57,7 @@ class Literal(NamedTuple):
     spans: tuple[tuple[int, int], ...] = ()
 
 
-_TOKEN = re.compile(
+_TOKEN = lazy_regex.compile(
     rf"""[\s{ODD_SPACES}]*+"""
     r"""(?:
       (?P<string>[bBfFrRuU]{0,2}+(?:\"{3}|'{3}|["'“”„‟‘]))
@@ -69,12 +70,12 @@ _TOKEN = re.compile(
     | (?P<name>[A-Za-z_][\w-]*+(?:\.[\w-]++)*+)
     )""",
     re.ASCII | re.VERBOSE,
-).match
-_BLANK = re.compile(rf"[\s{ODD_SPACES}]*+", re.ASCII).match
-_ODD = re.compile(f"[{ODD_SPACES}]").search
-_BEGUN = re.compile(r"[\w.+-]*+[ \t]*+\Z").match  # a token that the end of the text may have cut
-_KEYWORD = re.compile(r"[ \t]*+=(?!=)", re.ASCII).match
-_COLON = re.compile(r"\s*+:", re.ASCII).match
+)
+_BLANK = lazy_regex.compile(rf"[\s{ODD_SPACES}]*+", re.ASCII)
+_ODD = lazy_regex.compile(f"[{ODD_SPACES}]")
+_BEGUN = lazy_regex.compile(r"[\w.+-]*+[ \t]*+\Z")  # a token that the end of the text may have cut
+_KEYWORD = lazy_regex.compile(r"[ \t]*+=(?!=)", re.ASCII)
+_COLON = lazy_regex.compile(r"\s*+:", re.ASCII)
 _WORDS: Final = {
     "True": True,
     "False": False,
@@ -86,18 +87,18 @@ _WORDS: Final = {
     "NaN": float("nan"),
     "Infinity": float("inf"),
 }
-_BODIES: Final[dict[str, Callable[..., re.Match[str] | None]]] = {
-    '"': re.compile(r'(?:[^"\\]++|\\.)*+(")', re.DOTALL).match,
-    "'": re.compile(r"(?:[^'\\\n]++|\\.)*+(')", re.DOTALL).match,
-    '"""': re.compile(r'(?:[^"\\]++|\\.|"(?!""))*+(""")', re.DOTALL).match,
-    "'''": re.compile(r"(?:[^'\\]++|\\.|'(?!''))*+(''')", re.DOTALL).match,
-    "“": re.compile("[^”]*+(”)").match,
-    "”": re.compile("[^”]*+(”)").match,
-    "„": re.compile("[^“”]*+([“”])").match,
-    "‟": re.compile("[^”]*+(”)").match,
-    "‘": re.compile(r"(?:[^’]++|’(?=\w))*+(’)").match,
+_BODIES: Final[dict[str, re.Pattern[str]]] = {
+    '"': lazy_regex.compile(r'(?:[^"\\]++|\\.)*+(")', re.DOTALL),
+    "'": lazy_regex.compile(r"(?:[^'\\\n]++|\\.)*+(')", re.DOTALL),
+    '"""': lazy_regex.compile(r'(?:[^"\\]++|\\.|"(?!""))*+(""")', re.DOTALL),
+    "'''": lazy_regex.compile(r"(?:[^'\\]++|\\.|'(?!''))*+(''')", re.DOTALL),
+    "“": lazy_regex.compile("[^”]*+(”)"),
+    "”": lazy_regex.compile("[^”]*+(”)"),
+    "„": lazy_regex.compile("[^“”]*+([“”])"),
+    "‟": lazy_regex.compile("[^”]*+(”)"),
+    "‘": lazy_regex.compile(r"(?:[^’]++|’(?=\w))*+(’)"),
 }
-_ESCAPE = re.compile(
+_ESCAPE = lazy_regex.compile(
     r"\\(?:u[0-9a-fA-F]{4}|U00[01][0-9a-fA-F]{5}|x[0-9a-fA-F]{2}|[0-7]{1,3}|\r?\n|.)", re.DOTALL
 )
 _SIMPLE: Final = dict(zip("\"'\\/bfnrtav", "\"'\\/\b\f\n\r\t\a\v", strict=True)) | {"\n": "", "\r\n": ""}
@@ -108,7 +109,7 @@ _ITEM, _SEPARATOR, _KEY, _VALUE = range(4)  # the next expected element of a fra
 
 def smart_text(text: str, start: int, end: int) -> tuple[str, int] | None:
     """The content of the string in curly quotes at ``start`` and the offset after it; None if unclosed."""
-    found = _BODIES[text[start]](text, start + 1, end)
+    found = _BODIES[text[start]].match(text, start + 1, end)
     return None if found is None else (text[start + 1 : found.start(1)], found.end())
 
 
@@ -191,16 +192,18 @@ class _Literals:
         value: Any = None
         values = 0
         while True:
-            found = _TOKEN(text, pos, end)
+            found = _TOKEN.match(text, pos, end)
             if found is None:
                 at = self._skip_blanks(pos)
                 if at < end:
-                    raise NotRead(f"{text[at]!r} is not allowed here", at, _BEGUN(text, at, end) is not None)
+                    raise NotRead(
+                        f"{text[at]!r} is not allowed here", at, _BEGUN.match(text, at, end) is not None
+                    )
                 if self.outer is not None and stack and stack[-1].expect == _SEPARATOR:
                     return self._close_all(pos)
                 raise NotRead("the text ends inside it", stack[-1].offset if stack else at, incomplete=True)
             kind, at = found.lastgroup, found.start(found.lastgroup or 0)
-            if not found[0].isascii() and _ODD(text, pos, at):
+            if not found[0].isascii() and _ODD.search(text, pos, at):
                 self._mended(SPACES)
             pos = found.end()
             frame = stack[-1] if stack else None
@@ -225,7 +228,7 @@ class _Literals:
                 and frame is not None
                 and frame.name is not None
                 and frame.expect == _ITEM
-                and (key := _KEYWORD(text, pos, end))
+                and (key := _KEYWORD.match(text, pos, end))
             ):
                 self._take_key(frame, kebab(found["name"]), at)
                 pos = key.end()
@@ -241,7 +244,7 @@ class _Literals:
             pos = self._take(stack[-1], value, at, pos)
 
     def _skip_blanks(self, pos: int) -> int:
-        found = _BLANK(self.text, pos, self.end)
+        found = _BLANK.match(self.text, pos, self.end)
         return found.end() if found else pos
 
     def _mended(self, repair: str) -> None:
@@ -312,7 +315,7 @@ class _Literals:
     def _take(self, frame: _OpenBracket, value: Any, at: int, pos: int) -> int:
         """Add a value to its frame. Returns the offset after it, or, for a key, after its colon."""
         if frame.expect == _KEY:
-            colon = _COLON(self.text, pos, self.end)
+            colon = _COLON.match(self.text, pos, self.end)
             if colon is None:
                 at = self._skip_blanks(pos)
                 raise NotRead("a : is missing after a key", at, incomplete=at == self.end)
@@ -344,7 +347,7 @@ class _Literals:
 
     def _word(self, name: str, at: int) -> Any:
         if name not in _WORDS:
-            begun = _BEGUN(self.text, at, self.end) is not None
+            begun = _BEGUN.match(self.text, at, self.end) is not None
             raise NotRead(f"{name[:40]} is not a value; put a text in quotes", at, begun)
         if name in ("True", "False", "None"):
             self._mended(PYTHON_WORDS)
@@ -368,7 +371,7 @@ class _Literals:
         prefix = opening[: len(opening) - len(quote)].lower()
         if prefix not in ("", "r", "u"):
             raise NotRead(f"{prefix}{quote[0]}…{quote[0]} is not a plain text", at)
-        found = _BODIES[quote](self.text, pos, self.end)
+        found = _BODIES[quote].match(self.text, pos, self.end)
         if found is None:
             cut = quote != "'" or "\n" not in self.text[pos : self.end]
             raise NotRead("a text is never closed", at, incomplete=cut)

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from quoth.neuro.reading.literals import Literal, NotRead, read_literal
+from quoth.tools import lazy_regex
 from quoth.tools.errors import InvalidCallError
 from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.lisp.forms import CallForm, from_json, too_deep
@@ -24,14 +25,14 @@ DOUBLED: Final = "The doubled braces around the call were read as single ones."
 EXTRA: Final = "{} was dropped after the value."
 
 _compiled = lru_cache(maxsize=512)(re.compile)
-_FENCE = re.compile(r"\s*+`{3}[\w+-]*+\s*+").match
-_FENCE_END = re.compile(r"\s*+`{3}").match
-_BLANK = re.compile(r"\s*+").match
-_BRACES = re.compile(r"\s*+\}").match
-_EXCESS = re.compile(r"(?:\s*+[}\])]){1,9}+(?=\s*+(?:<|\[[A-Z/]|`{3}|\Z))").match
-_UNNAMED = re.compile(r"\(\?P<\w+>")
-_LINE = re.compile(r"\A(?:\r?\n)?(.*?)(?:\r?\n)?\Z", re.DOTALL)
-_ESCAPED = re.compile(r"[\[{]\s*+\{?+\s*+&(?:quot|\#34|\#x22);").match
+_FENCE = lazy_regex.compile(r"\s*+`{3}[\w+-]*+\s*+")
+_FENCE_END = lazy_regex.compile(r"\s*+`{3}")
+_BLANK = lazy_regex.compile(r"\s*+")
+_BRACES = lazy_regex.compile(r"\s*+\}")
+_EXCESS = lazy_regex.compile(r"(?:\s*+[}\])]){1,9}+(?=\s*+(?:<|\[[A-Z/]|`{3}|\Z))")
+_UNNAMED = lazy_regex.compile(r"\(\?P<\w+>")
+_LINE = lazy_regex.compile(r"\A(?:\r?\n)?(.*?)(?:\r?\n)?\Z", re.DOTALL)
+_ESCAPED = lazy_regex.compile(r"[\[{]\s*+\{?+\s*+&(?:quot|\#34|\#x22);")
 
 
 class Called(NamedTuple):
@@ -123,7 +124,7 @@ class Cursor:
 
     def begin(self, pattern: str) -> re.Match[str] | None:
         """The match here, which begins a call."""
-        blank = _BLANK(self.text, self.position)
+        blank = _BLANK.match(self.text, self.position)
         self.start, self.repairs = blank.end() if blank else self.position, {}
         return self.take(pattern)
 
@@ -176,19 +177,19 @@ class Cursor:
 
     def skip_excess(self) -> None:
         """Skip closing brackets without opening ones, before an end mark."""
-        if excess := _EXCESS(self.text, self.position):
+        if excess := _EXCESS.match(self.text, self.position):
             self.repairs[EXTRA.format("".join(excess[0].split()))] = None
             self.position = excess.end()
 
     def value(self, stop: str = "") -> Any:
         """The arguments in JSON, in a fence or not; mistakes with only one reading are repaired."""
-        fence = _FENCE(self.text, self.position)
-        start = (fence or _BLANK(self.text, self.position)).end()  # type: ignore[union-attr]
+        fence = _FENCE.match(self.text, self.position)
+        start = (fence or _BLANK.match(self.text, self.position)).end()  # type: ignore[union-attr]
         read = read_data(self.text, start, stop, guess=not self.cut)
         self.repairs |= dict.fromkeys(((FENCED,) if fence else ()) + read.repairs)
         self.position = read.end
         self.skip_excess()
-        if fence and (end := _FENCE_END(self.text, self.position)):
+        if fence and (end := _FENCE_END.match(self.text, self.position)):
             self.position = end.end()
         return read.value
 
@@ -206,7 +207,7 @@ def read_data(
     mark), or before the end of the text if that may be guessed. ``outer`` are the known keys of the outer
     object. Raises NotRead."""
     ends = _compiled(stop) if stop else None
-    if _ESCAPED(text, start):
+    if _ESCAPED.match(text, start):
         found = ends.search(text, start) if ends else None
         end = found.start() if found else len(text)
         try:
@@ -216,7 +217,7 @@ def read_data(
         return read._replace(end=end, spans=(), repairs=(*read.repairs, ENTITIES))
     if text.startswith("{{", start):
         read = read_literal(text, start + 1)
-        if braces := _BRACES(text, read.end):
+        if braces := _BRACES.match(text, read.end):
             return read._replace(end=braces.end(), repairs=(*read.repairs, DOUBLED))
         raise NotRead("a brace that is opened twice is closed once", start)
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from quoth.neuro.reading.result import Reading
+from quoth.tools import lazy_regex
 
 # The marks of thoughts; and whether a mark of a template is a mark or a word of the reply.
 #
@@ -35,32 +36,32 @@ PAIRS: Final = (
 BEGIN: Final = "|".join(begin for begin, _ in PAIRS)
 END: Final = "|".join(end for _, end in PAIRS[:-2])  # the last two end like every message
 
-_BEGINS: Final = [re.compile(begin).match for begin, _ in PAIRS]
+_BEGINS: Final = [lazy_regex.compile(begin) for begin, _ in PAIRS]
 _WITHIN: Final = [
-    re.compile(rf"(?P<begin>(?:{begin})(?:\s*+(?:{begin}))*+)|(?:{end})") for begin, end in PAIRS
+    lazy_regex.compile(rf"(?P<begin>(?:{begin})(?:\s*+(?:{begin}))*+)|(?:{end})") for begin, end in PAIRS
 ]
-_ENDS: Final = re.compile(END).match
-_MARK: Final = re.compile(rf"{BEGIN}|{END}")
+_ENDS: Final = lazy_regex.compile(END)
+_MARK: Final = lazy_regex.compile(rf"{BEGIN}|{END}")
 
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
 _NEAR = 400  # maximum of characters of a line that are read
 _BETWEEN = {"**", "()"}  # the characters around a mark that is only mentioned
 # A mark in a list or a table, with its explanation.
-_LISTED = re.compile(r"[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++|\|.*?\|?[ \t]*+)\Z").match
-_EXPLAINED = re.compile(r"[ \t]*+[|:,;=–—)]|[ \t]++[a-z]").match
+_LISTED = lazy_regex.compile(r"[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++|\|.*?\|?[ \t]*+)\Z")
+_EXPLAINED = lazy_regex.compile(r"[ \t]*+[|:,;=–—)]|[ \t]++[a-z]")
 
 
 def opened(text: str, position: int) -> tuple[int, int] | None:
     """The index in PAIRS of the mark that begins a thought at ``position``, and the offset of the thought."""
-    for pair, match in enumerate(_BEGINS):
-        if found := match(text, position):
+    for pair, begin in enumerate(_BEGINS):
+        if found := begin.match(text, position):
             return pair, found.end()
     return None
 
 
 def closed(text: str, position: int) -> int:
     """The end offset of the mark at ``position`` that ends a thought; -1 if there is none."""
-    found = _ENDS(text, position)
+    found = _ENDS.match(text, position)
     return found.end() if found else -1
 
 
@@ -82,7 +83,7 @@ def is_open(line: str, before: bool) -> bool:
     """Whether a thought is open at the end of a line; ``before``: whether it was open at its beginning."""
     for found in _MARK.finditer(line):
         if not is_word(line, *found.span()):
-            before = _ENDS(line, found.start()) is None
+            before = _ENDS.match(line, found.start()) is None
     return before
 
 
@@ -109,7 +110,7 @@ def is_word(text: str, start: int, end: int) -> bool:
     before, after = text[line:start], text[end : end + 1]
     if before[-1:] + after in _BETWEEN and not text.startswith("</", start):
         return True
-    if (before.strip() and after in (",", ";")) or (_LISTED(before) and _EXPLAINED(text, end)):
+    if (before.strip() and after in (",", ";")) or (_LISTED.match(before) and _EXPLAINED.match(text, end)):
         return True
     if text.count('"', line, start) % 2 == 0:
         return False
@@ -147,14 +148,14 @@ def is_draft(text: str, start: int, end: int) -> bool:
     found = _MARK.search(text, end)
     while found and is_word(text, *found.span()):
         found = _MARK.search(text, found.end())
-    return found is not None and _ENDS(text, found.start()) is not None
+    return found is not None and _ENDS.match(text, found.start()) is not None
 
 
 # Each mark that opens a quotation, with its closing marks.
 _QUOTATIONS = {"“": "”", "„": "“”", "«": "»", "‹": "›", "‚": "‘", "‘": "’", "「": "」", "『": "』"}
 _COMMENT = "-->"
 _ELEMENTS = "blockquote|details|pre|script|style|template|textarea|xmp"
-_QUOTING = re.compile(
+_QUOTING = lazy_regex.compile(
     rf"""
       (?P<paragraph> \n[ \t\r]*\n )
     | (?P<comment> <!-- | --> )
@@ -166,8 +167,8 @@ _QUOTING = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE | re.MULTILINE,
 )
-_OPENS = re.compile(r'(?<![\w"”\\])"(?=\w)')  # 5" is a length
-_FENCE = re.compile(r"[ \t]*```")
+_OPENS = lazy_regex.compile(r'(?<![\w"”\\])"(?=\w)')  # 5" is a length
+_FENCE = lazy_regex.compile(r"[ \t]*```")
 
 
 class Quotations:
@@ -226,11 +227,13 @@ class Quotations:
 # The words of a reply as they arrive, in blocks (a paragraph, a list, a fence) and without its calls.
 
 
-_CODE_FENCE = re.compile(r"[ \t]*(`{3,}+|~{3,}+)([^`\n]*)")
+_CODE_FENCE = lazy_regex.compile(r"[ \t]*(`{3,}+|~{3,}+)([^`\n]*)")
 # The end of a block that belongs to the form after it: a mark, or the beginning of a fence.
-_OPENS_WITH = re.compile(r"(?:[^\s`~].*(?:```|~~~)[\w+-]*|<[^<>\n]*>|\[TOOL_CALLS\])\s*\Z")
+_OPENS_WITH = lazy_regex.compile(r"(?:[^\s`~].*(?:```|~~~)[\w+-]*|<[^<>\n]*>|\[TOOL_CALLS\])\s*\Z")
 # Text that may become a call with more text: the beginning of a form, a fence, a mark or a tag.
-_MAY_BE_A_CALL = re.compile(r"^[^\w\n]*+(?:(?<=[(\[{])|[\w.-]++\(|[\w -]{1,30}:)|<|```|~~~", re.MULTILINE)
+_MAY_BE_A_CALL = lazy_regex.compile(
+    r"^[^\w\n]*+(?:(?<=[(\[{])|[\w.-]++\(|[\w -]{1,30}:)|<|```|~~~", re.MULTILINE
+)
 
 
 class ReplyWords:

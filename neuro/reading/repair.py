@@ -19,6 +19,7 @@ from quoth.neuro.reading.literals import (
     tail_repair,
     unescape,
 )
+from quoth.tools import lazy_regex
 from quoth.tools.lisp.forms import kebab
 from quoth.tools.lisp.printer import CONSTANTS, print_string, print_value
 
@@ -36,7 +37,7 @@ MAX_PIECES = 200_000  # the reader accepts half as many forms
 ENVELOPE = {"tool", "target", "action", "type", "args"}
 
 _CLOSERS: Final = {"(": ")", "#(": ")", "[": "]", "{": "}", "#{": "}"}
-_PIECE = re.compile(
+_PIECE = lazy_regex.compile(
     r"""
       (?P<blank>(?:\s++|;[^\n]*+)++)
     | (?P<triple>r?+"{3}(?P<body>(?:[^"\\]++|\\.|"(?!""))*+)"{3})
@@ -55,16 +56,16 @@ _PIECE = re.compile(
     | (?P<atom>[^\s()\[\]{};"'`~,“”„‟‘\u00a0\u2007\u202f\u3000]++)
     """,
     re.ASCII | re.VERBOSE | re.DOTALL,
-).match
-_BLANK = re.compile(r"(?:\s++|;[^\n]*+)++\Z", re.ASCII).match
-_LOST = re.compile(r";[^\n]*?(?:[)\]}]|:[A-Za-z])").search  # text that a ; may have hidden by mistake
+)
+_BLANK = lazy_regex.compile(r"(?:\s++|;[^\n]*+)++\Z", re.ASCII)
+_LOST = lazy_regex.compile(r";[^\n]*?(?:[)\]}]|:[A-Za-z])").search  # text that a ; may have hidden by mistake
 # A dictionary of JSON, Python or JavaScript; in Hy's a key has no colon after it.
-_JSON = re.compile(
+_JSON = lazy_regex.compile(
     r"""\{\s*+(?: "(?:[^"\\]++|\\.)*+"(?::|\s++:\s) | '[^'\n]*+'\s*+: | [“„][^”]*+”\s*+:
         | [A-Za-z_][\w-]*+:\s )""",
     re.VERBOSE | re.DOTALL,
-).match
-_NUMBER = re.compile(r"[+-]?[\d.]").match
+)
+_NUMBER = lazy_regex.compile(r"[+-]?[\d.]")
 # The beginnings of all repairable mistakes in a readable form; most forms contain none.
 may_be_odd: Final = re.compile(r"""[^\x00-\x7f]|[',=#{]|"{3}|:\s""").search
 _TOP, _PLIST, _ARGS, _DATA, _CODE = range(
@@ -123,7 +124,7 @@ class _Mender:
         while True:
             if len(self.pieces) > MAX_PIECES:
                 raise NotRead("the form has too many parts", pos)
-            found = _PIECE(text, pos, end)
+            found = _PIECE.match(text, pos, end)
             if found is None:
                 if pos < end and text[pos] != '"':
                     raise NotRead(f"{text[pos]!r} is not allowed in a form", pos)
@@ -234,13 +235,13 @@ class _Mender:
         elif atom.startswith(":"):
             frame.keys.append(kebab(atom[1:]))
         elif (frame.count or frame.kind == _ARGS) and frame.kind != _PLIST:
-            plain = atom in CONSTANTS or _NUMBER(atom)
+            plain = atom in CONSTANTS or _NUMBER.match(atom)
             frame.wild = frame.wild or not plain
         frame.take(atom)
 
     def _open(self, opener: str, at: int) -> int:
         frame = self.stack[-1] if self.stack else None
-        if opener == "{" and frame is not None and _JSON(self.text, at, self.end):
+        if opener == "{" and frame is not None and _JSON.match(self.text, at, self.end):
             try:
                 read = read_literal(self.text, at, self.end)
             except NotRead as error:
@@ -285,7 +286,7 @@ class _Mender:
             spills = frame.keys if frame.kind == _DATA else ENVELOPE & set(frame.keys)
             if frame.kind == _CODE or frame.wild or (depth and spills) or (not depth and frame.count < 2):
                 raise NotRead("its end is missing, and could have been in several places", start, True)
-        while _BLANK(self.pieces[-1]):  # a closing bracket after a comment would be a part of it
+        while _BLANK.match(self.pieces[-1]):  # a closing bracket after a comment would be a part of it
             if _LOST(self.pieces[-1]):
                 raise NotRead("a comment hides its end, and may hide arguments", start, True)
             pos -= len(self.pieces.pop())

@@ -44,6 +44,7 @@ from quoth.neuro.reading.prose import without_marks
 from quoth.neuro.reading.result import Fault, FoundCall, Reading
 from quoth.neuro.reading.scanner import CONTEXT, DATA_FENCES, LISP_FENCES, Scan
 from quoth.neuro.reading.tag_lines import Tags, passed_lines
+from quoth.tools import lazy_regex
 from quoth.tools.errors import nearest
 from quoth.tools.lisp.forms import head_name, kebab
 from quoth.tools.lisp.reader import LineIndex, ReadError, read_prefix
@@ -109,7 +110,7 @@ def _kept(text: str, dropped: list[tuple[int, int]], cover: Callable[[str], str]
 
 def _blank(text: str) -> str:
     """Blanks of the same length as a text, so that later offsets stay the same."""
-    return _NO_LINE_FEED(" ", text)
+    return _NO_LINE_FEED.sub(" ", text)
 
 
 def _only_thought(reading: Reading, scan: Scan) -> Fault | None:
@@ -160,21 +161,21 @@ def _no_answer(text: str, scan: Scan) -> Fault | None:
 
 
 # A reply with such a beginning is almost a call. Words after the name make it prose: echo "a" says a.
-_NEAR = re.compile(
+_NEAR = lazy_regex.compile(
     r"""(?:Thought:[^\n]*+\n\s*+)?+(?:\**+Action:\**+\s*+)?+(?P<bracket>[\[{<])?\s*+(?:functions\.)?(?P<name>[A-Za-z_][\w-]*+)
         (?: \s++:[A-Za-z] | (?::\d++)?+\s*+\{ | >\s*+< | [ \t\r*]*+\n[ \t]*+\**+Action\ Input:
           | \s*+(?(bracket)(?:["“]|[\]})]\s*+\Z)|(?:"(?:[^"\\]++|\\.)*+"\s*+)++\Z) )""",
     re.VERBOSE | re.DOTALL,
-).match
+)
 
 # Small models answer with a call followed by its invented result, in the format of our results.
-_RESULT = re.compile(r"[^\n]* -> ok(?:, \d+ items)?:\s*\S").match
+_RESULT = lazy_regex.compile(r"[^\n]* -> ok(?:, \d+ items)?:\s*\S")
 
 
 def _near_call(text: str, bare: str, known: Collection[str]) -> str:
     """The name of the known tool that the whole reply seems to call, as written there; or ""."""
-    found = _NEAR(bare)
-    if found is None or kebab(found["name"]) not in known or _RESULT(bare, found.end()):
+    found = _NEAR.match(bare)
+    if found is None or kebab(found["name"]) not in known or _RESULT.match(bare, found.end()):
         return ""
     foreign = any(mark["info"].lower() not in LISP_FENCES | DATA_FENCES for mark in FENCE.finditer(text))
     return "" if foreign else found["name"]
@@ -182,12 +183,12 @@ def _near_call(text: str, bare: str, known: Collection[str]) -> str:
 
 # A fence that contained only calls; each removed call has left a NUL.
 # Because of the look-behinds a run of marks is tried only from its first: a reply of backticks stays linear.
-_EMPTY_FENCE = re.compile(
+_EMPTY_FENCE = lazy_regex.compile(
     r"(?:(?<!`)`{3,}+|(?<!~)~{3,}+)[\w+-]*+\s*+\0[\s\0]*+(?:(?:`{3,}+|~{3,}+)(?!\w)|\Z)"
 )
-_LINE_END = re.compile(r"[ \t\r]*+(?:\n|\Z)")
-_NO_LINE_FEED = re.compile(r"[^\n]").sub
-_BLANK_LINES = re.compile(r"(?:[ \t\r]*+\n)*+")
+_LINE_END = lazy_regex.compile(r"[ \t\r]*+(?:\n|\Z)")
+_NO_LINE_FEED = lazy_regex.compile(r"[^\n]")
+_BLANK_LINES = lazy_regex.compile(r"(?:[ \t\r]*+\n)*+")
 
 
 def _without(text: str, scan: Scan, lines: Mapping[int, bool] | None = None) -> str:

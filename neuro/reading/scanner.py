@@ -26,6 +26,7 @@ from quoth.neuro.reading.tag_lines import (
     tag_form,
     tag_line,
 )
+from quoth.tools import lazy_regex
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.registry.parameters import CONFIDENCE
 
@@ -45,17 +46,17 @@ _START = rf"""
        (?:call|action|step|form|tool)[ ]?\d{{0,3}}):\*{{0,3}}[ \t]*+)?
     (?:```(?P<language>[\w+-]*+)[ \t]*+)?         # a fence of one line
     (?!{LISTED})(?=(?P<opener>[({{\[]|(?P<name>[A-Za-z_][\w.-]{{0,63}}+\()))"""
-_REST = re.compile(rf"^[ \t]*+{_START}(?=[({{])", re.MULTILINE | re.VERBOSE)
+_REST = lazy_regex.compile(rf"^[ \t]*+{_START}(?=[({{])", re.MULTILINE | re.VERBOSE)
 # The allowed text between two consecutive forms, and text that may become that with more text.
 _NEXT = {
-    opener: [re.compile(rf"{blank}*+{end}") for end in (rf"(?=\{opener})", r"\Z")]
+    opener: [lazy_regex.compile(rf"{blank}*+{end}") for end in (rf"(?=\{opener})", r"\Z")]
     for opener, blank in (("(", r"\s"), ("{", r"[\s,;]"))
 }
-_FENCE_END = re.compile(rf"\s*+(?:`{{3}}|~{{3}}|#\+(?i:end)_|{MARKS}|\Z)").match
-_PARAGRAPH = re.compile(r"\n[ \t\r]*+\n")
+_FENCE_END = lazy_regex.compile(rf"\s*+(?:`{{3}}|~{{3}}|#\+(?i:end)_|{MARKS}|\Z)")
+_PARAGRAPH = lazy_regex.compile(r"\n[ \t\r]*+\n")
 # Sentences up to a colon that announce an example or a quotation. The list is short, because an announced
 # form is never called: "as you asked, I search:" announces a call.
-_EXAMPLE = re.compile(
+_EXAMPLE = lazy_regex.compile(
     r"""\A\W*+(?:
       (?:[^\n]*\W)?(?:for[ ](?:example|instance)|e\.g)\b
     | (?:(?:here|below|this|that|these|the[ ]following)(?:['’]s|[ ](?:is|are|was))[ ]|(?:as|see|or|and)[ ])?
@@ -72,27 +73,29 @@ _EXAMPLE = re.compile(
       your[ ](?:message|words)(?:[ ]\w++){0,3}\W*\Z
     )""",
     re.IGNORECASE | re.VERBOSE,
-).match
+)
 # A sentence about the speaker's own next action never announces an example.
-_INTENT = re.compile(
+_INTENT = lazy_regex.compile(
     r"""\W*+(?:(?!for[ ]example|for[ ]instance)\w++,?[ ]){0,3}?
       (?:let[ ](?:me|us)|let['’]s|(?:I|we)(?:['’](?:ll|m|re)
       |[ ](?:will|shall|am|are|now|need|want|must|have)))\b""",
     re.IGNORECASE | re.VERBOSE,
-).match
-_SENTENCE = re.compile(r"(?<!\be\.g)[.!?]\s")
+)
+_SENTENCE = lazy_regex.compile(r"(?<!\be\.g)[.!?]\s")
 
 _SPAN = r"(?<!`)(?P<span>`++)[^\n]{0,400}?(?<!`)(?P=span)(?!`)"
 _MARK = (
     r"(?=[<>\[\]◁]|a(?:nalysis|ssistant)|call:|commentary|functools|to=functions)"
     rf"(?P<mark>(?-x:{prose.BEGIN}|{prose.END}|{RESULTS}|{ENDS}|{MARKS}))"
 )
-_ENDS, _END = re.compile(ENDS).match, re.compile(ENDS).search
-_NO_CALL = re.compile(rf"</|{ENDS}").match
-_NO_REPLY = re.compile(rf"{prose.BEGIN}|{prose.END}|{RESULTS}").match
-_TAG = re.compile(r"<[^<>\n]{0,80}>").match
-_ELEMENT = re.compile(r"<(\w+)>").match
-_FORM = re.compile(r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Za-z_][\w.-]{0,63}+\()").match
+_END = lazy_regex.compile(ENDS)
+_NO_CALL = lazy_regex.compile(rf"</|{ENDS}")
+_NO_REPLY = lazy_regex.compile(rf"{prose.BEGIN}|{prose.END}|{RESULTS}")
+_TAG = lazy_regex.compile(r"<[^<>\n]{0,80}>")
+_ELEMENT = lazy_regex.compile(r"<(\w+)>")
+_FORM = lazy_regex.compile(
+    r"\s*+(?P<fence>`{3}[\w+-]*+\s*+)?+(?=(?P<opener>[({\[])|[A-Za-z_][\w.-]{0,63}+\()"
+)
 
 
 @lru_cache(maxsize=32)
@@ -104,7 +107,7 @@ def _events(tags: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     line = rf"[ \t]*+(?: {FENCE_LINE} | {tag} | {_START} )"
     anywhere = rf"| ^[ \t]*+(?P<quotation>>(?!>>\w)[^\n]*+) | {_SPAN} | {_MARK}"
     flags = re.MULTILINE | re.VERBOSE
-    return re.compile(line + anywhere, flags), re.compile(f"^{line}{anywhere}", flags)
+    return lazy_regex.compile(line + anywhere, flags), lazy_regex.compile(f"^{line}{anywhere}", flags)
 
 
 class Scan(FormReader):
@@ -154,7 +157,7 @@ class Scan(FormReader):
         if self.final and self.stopped:
             rests = [_REST.search(self.text, self.position), self.event.search(self.text, self.position)]
             if (mark := rests[1]) and (
-                mark["span"] or mark["quotation"] or _NO_CALL(self.text, mark.start())
+                mark["span"] or mark["quotation"] or _NO_CALL.match(self.text, mark.start())
             ):
                 rests.pop()
             if places := [rest.end() if rest.re is _REST else rest.start() for rest in rests if rest]:
@@ -210,7 +213,7 @@ class Scan(FormReader):
         if not self.final:  # later text may change its meaning: so the stream stops here, and base is 0 below
             self.stopped = "it is read when the reply has ended"
             return
-        if start == end and (tag := _TAG(text, start)):  # a look-ahead: the tag is read as a whole later
+        if start == end and (tag := _TAG.match(text, start)):  # the tag is read as a whole later
             end = tag.end()
         ends = bool(self.calls) and prose.closed(text, start) >= 0  # a thought, after calls
         if prose.is_quoted(text, start, end) if ends else prose.is_word(text, start, end):
@@ -218,13 +221,13 @@ class Scan(FormReader):
         elif ends and self.fence is not None and prose.is_alone(text, start, end):
             self.fence = None  # a thought left it open
             self._past(start)
-        elif self.fence is None and (found := _ENDS(text, start)):
+        elif self.fence is None and (found := _END.match(text, start)):
             self.position, example = found.end(), self.example_end
             if 0 <= example <= start and not text[example:start].strip("}] \t\r\n"):  # a part of the example
                 self.example_end = self.fresh = self.position
             else:
                 self._drop(start, self.position)
-        elif self.fence is None and _NO_REPLY(text, start):
+        elif self.fence is None and _NO_REPLY.match(text, start):
             self._past(start)
         elif (family := family_at(text, start)) is None:
             self.position = max(end, start + 1)
@@ -260,7 +263,7 @@ class Scan(FormReader):
         elif (end := prose.closed(text, start)) >= 0:
             self._take_back(start, end)
         else:  # after a call, or in a turn of another speaker, all further text is invented, too
-            name = None if self.calls else _ELEMENT(text, start)
+            name = None if self.calls else _ELEMENT.match(text, start)
             close = text.find(f"</{name[1]}>", start) if name else -1
             self.position = close + len(name[0]) + 1 if name and close >= 0 else len(text)
             self._drop(start, self.position)
@@ -299,7 +302,7 @@ class Scan(FormReader):
         except NotRead as error:
             fault = error
         self.position = max(cursor.position, start + 1)
-        if self.fence is not None and not fault and not _FENCE_END(text, self.position):
+        if self.fence is not None and not fault and not _FENCE_END.match(text, self.position):
             return
         if not fault and prose.in_sentence(text, start, self.position):
             return
@@ -317,7 +320,7 @@ class Scan(FormReader):
     def _before_form(self, start: int, family: Family, behind: int) -> None:
         """Read the form after a mark, in any syntax; it is meant as a call."""
         text = self.text
-        form = _FORM(text, behind)
+        form = _FORM.match(text, behind)
         if form is None:
             self._unread(family, start, NotRead("no call follows", behind))
             return
@@ -355,7 +358,7 @@ class Scan(FormReader):
         what = f"This call in {family.name}'s markup cannot be read"
         self._fault(f"{what}: {error}", error.offset, hint)
         if stops:
-            end = _END(self.text, error.offset)
+            end = _END.search(self.text, error.offset)
             if end and prose.is_draft(self.text, start, end.start()):
                 self.position = end.end()
                 return
@@ -398,7 +401,7 @@ class Scan(FormReader):
         if not before.endswith(":"):
             return False
         sentence = _SENTENCE.split(before[before.rfind("\n") + 1 :])[-1]
-        return _INTENT(sentence) is None and _EXAMPLE(sentence) is not None
+        return _INTENT.match(sentence) is None and _EXAMPLE.match(sentence) is not None
 
     def _since(self, start: int) -> int:
         """The offset from which text before a place may announce it."""

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from quoth.neuro.reading.result import Fault, Passed
+from quoth.tools import lazy_regex
 from quoth.tools.errors import did_you_mean
 from quoth.tools.lisp.forms import CallForm, kebab
 from quoth.tools.lisp.printer import Code
@@ -35,9 +36,9 @@ QUOTED = "it is inside a quotation or a comment"
 TEMPLATE = "it only repeats how the tag is written"
 
 _pattern = lru_cache(maxsize=256)(compiled)
-_NUMBER = re.compile(r"([+-]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+))(?:[ \t]?(%))?\Z").match
-_PLAIN = re.compile(r'[^\s{"\\][^\x00-\x1f\x7f]*(?<!\s)').fullmatch  # plain text that needs no quotes
-_WORD = re.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
+_NUMBER = lazy_regex.compile(r"([+-]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+))(?:[ \t]?(%))?\Z")
+_PLAIN = lazy_regex.compile(r'[^\s{"\\][^\x00-\x1f\x7f]*(?<!\s)').fullmatch  # plain text that needs no quotes
+_WORD = lazy_regex.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
 
 
 # Writing a line
@@ -166,14 +167,14 @@ def _value(param: Param, word: str) -> Any:
 def confidence_of(words: str) -> float | None:
     """The confidence after CONFIDENCE:, from 0 to 1; None if it is not a number. Models also write
     percentages."""
-    if (number := _NUMBER(words)) is None:
+    if (number := _NUMBER.match(words)) is None:
         return None
     return min(1.0, max(0.0, float(number[1]) / (100 if number[2] else 1)))
 
 
 # Lines that look like tags but are not calls
 
-_LIKE = re.compile(
+_LIKE = lazy_regex.compile(
     r"""^(?P<lead>[ \t]*+(?:>[ \t]*+|(?:[-*+•]|\#{1,6}|\d{1,9}[.)])[ \t]++)*+)(?P<mark>[*_`]{0,3}+)
         (?P<head>[A-Za-z][A-Za-z0-9_-]{0,63}+)[*_`]{0,3}+:(?P<rest>[^\n]*+)""",
     re.MULTILINE | re.VERBOSE,

@@ -17,7 +17,7 @@ from words import files, hy_forms, python_nodes, rooms, sources
 # From the bottom. A room may import what stands on a lower line, and itself; not its neighbours on the line.
 ORDER = {
     "tools": [
-        "advice text words installing lazy_dataclass",
+        "advice text words installing lazy_dataclass lazy_regex",
         "visible",
         "errors",
         "safe_regex lisp storage",

@@ -23,6 +23,7 @@ from operator import is_
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, quote_plus
 
+from quoth.tools import lazy_regex
 from quoth.tools.errors import ANSWER, PERMISSION
 from quoth.tools.lisp.forms import CallForm, canonical, kebab
 from quoth.tools.lisp.printer import MAX_DEPTH, Code, FormData, print_string
@@ -59,7 +60,7 @@ _WORDS = (
     r"|pi[-_]?key|(?:ccess|rivate|igning|ecret)[-_]?key)"
 )
 _SPOKEN = ("pass", "secret", "token", "credential", "authorization", "key")
-_NAME = re.compile(rf"(?:.*[-_.])?{_WORDS}\Z", re.DOTALL)
+_NAME = lazy_regex.compile(rf"(?:.*[-_.])?{_WORDS}\Z", re.DOTALL)
 _HIDDEN = rf"""(?!\\?["']?{re.escape(SECRET)})"""
 _QUOTED = r"""(?:\\?"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?)"""
 _BARE = r"""[^\s"'`,;&()\[\]{}]+"""
@@ -68,7 +69,7 @@ _VALUE = rf"{_HIDDEN}(?:{_QUOTED}|{_BARE})"
 # Patterns of secrets, their replacements, and hints: the search runs only if the text, in small letters,
 # contains a hint. They apply one after the other, each to the whole text.
 _LOOKS: tuple[tuple[re.Pattern[str], str, tuple[str, ...]], ...] = tuple(
-    (re.compile(pattern), instead, hints)
+    (lazy_regex.compile(pattern), instead, hints)
     for pattern, instead, hints in (
         (
             r"-----BEGIN [A-Z0-9 ]{1,60}-----(?s:.*?)(?:-----END [A-Z0-9 ]{1,60}-----|\Z)",
@@ -104,7 +105,7 @@ def may_hold_secrets(text: str) -> bool:
     return False
 
 
-_USER_INFO = re.compile(r"(\A|[/\\]{2})[^/\\?#\s]*@")
+_USER_INFO = lazy_regex.compile(r"(\A|[/\\]{2})[^/\\?#\s]*@")
 
 
 def redact(text: str) -> str:
@@ -322,12 +323,12 @@ def _leaves(value: Any) -> Iterator[Any]:
 SHORTEST_KEY = 8  # characters
 MOST = 100  # credentials; the least recently sent is dropped first
 # Headers that do not identify the sender.
-_COMMON = re.compile(
+_COMMON = lazy_regex.compile(
     r"accept(-\w+)?|cache-control|connection|content-\w+|date|host|if-[\w-]+|origin|range|referer|user-agent",
     re.IGNORECASE,
 )
-_KEY_NAME = re.compile(r"(?:.*[-_.])?(?:auth|key|sig|signature|session|cookie|appid)\Z", re.DOTALL)
-_RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])\S{16,}\Z")
+_KEY_NAME = lazy_regex.compile(r"(?:.*[-_.])?(?:auth|key|sig|signature|session|cookie|appid)\Z", re.DOTALL)
+_RANDOM = lazy_regex.compile(r"(?=.*[0-9])(?=.*[A-Za-z])\S{16,}\Z")
 
 
 def credentials(headers: Mapping[str, str], url: httpx.URL, *, chosen: bool = True) -> Iterator[str]:

@@ -3,19 +3,21 @@ word by word, to find another spelling of the same call."""
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterable
 from functools import cached_property
 
+from quoth.tools import lazy_regex
 from quoth.tools.lazy_dataclass import dataclass
 
-_ESCAPE = re.compile(r"\\[ntr]")
-_SPACE = re.compile(r"[\s\\]+")
-_NO_WORD = re.compile(r"[\W_]+")
-_NOTHING = re.compile("[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-                      "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]")  # fmt: skip
-_ENVELOPE = re.compile(r" (?:args|arguments|parameters|params|input)(?= )")
+_ESCAPE = lazy_regex.compile(r"\\[ntr]")
+_SPACE = lazy_regex.compile(r"[\s\\]+")
+_NO_WORD = lazy_regex.compile(r"[\W_]+")
+_NOTHING = lazy_regex.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+_ENVELOPE = lazy_regex.compile(r" (?:args|arguments|parameters|params|input)(?= )")
 
 
 def _plain(text: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Final
 
 from quoth.neuro.reading.markup import Family
+from quoth.tools import lazy_regex
 
 
 def _families() -> Iterator[Family]:
@@ -18,7 +18,7 @@ def _families() -> Iterator[Family]:
 
 # Families with their own parser come first, because their marks are more specific.
 FAMILIES: Final = sorted(_families(), key=lambda family: (not family.has_sections, family.name))
-_MARKED: Final = [(family, re.compile(family.mark).match) for family in FAMILIES if family.mark]
+_MARKED: Final = [(family, lazy_regex.compile(family.mark)) for family in FAMILIES if family.mark]
 
 
 def _any(marks: Iterator[str]) -> str:
@@ -32,7 +32,7 @@ RESULTS: Final = _any(result for family in FAMILIES for result in family.results
 
 def family_at(text: str, position: int) -> tuple[Family, int] | None:
     """The family whose mark is at ``position``, and the offset after the mark."""
-    for family, match in _MARKED:
-        if found := match(text, position):
+    for family, mark in _MARKED:
+        if found := mark.match(text, position):
             return family, found.end()
     return None
