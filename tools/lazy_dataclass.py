@@ -30,6 +30,7 @@ def _decorated(cls: type, frozen: bool = False, eq: bool = True, repr: bool = Tr
     if eq and vars(cls).get("__hash__") is None:  # a class with an __eq__ of its own has None there
         lazy += ["__hash__"] if frozen else []
         cls.__hash__ = None  # type: ignore[assignment]
+    cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise its signature is read, in a millisecond
     dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     cls.__dataclass_params__.frozen = frozen  # type: ignore[attr-defined]  # for classes that inherit it
     for name in lazy:
@@ -54,7 +55,7 @@ class _Lazy:
 def _standard(cls: type, name: str) -> Callable[..., Any]:
     """The method that the standard decorator makes of the same fields."""
     fields = {one.name: one for one in dataclasses.fields(cls)}
-    same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, **fields}
+    same = {"__module__": cls.__module__, "__qualname__": cls.__qualname__, "__doc__": cls.__doc__, **fields}
     twin = type(
         cls.__name__, (), {**same, "__annotations__": {one: field.type for one, field in fields.items()}}
     )
