@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from quoth.agent.config.agents import load_agent
 from quoth.agent.config.config import Config
 from quoth.agent.config.loading import load_config
 from quoth.agent.events import AgentEvent
@@ -158,8 +157,12 @@ def open_parts(
     root = workspace.home
     workspace.loaded = tuple(map(Path, tools.files))
     config = load_config(root)
-    agent = load_agent(policy.agent, config) if policy.agent else None
-    config = config if agent is None else agent.config
+    agent = None
+    if policy.agent:
+        from quoth.agent.config.agents import load_agent  # here: most agents are not of agents/NAME.hy
+
+        agent = load_agent(policy.agent, config)
+        config = agent.config
     for file in config.mcp or ():
         workspace.hide(Path(file))
     gates = tuple(policy.open_gate_programs(config, lambda: broker.table.secrets))

@@ -21,13 +21,13 @@ from quoth.tools.registry.arguments import type_schema
 from quoth.tools.registry.openai_schema import openai_tool_dict, wire_name
 from quoth.tools.registry.param_types import PLAIN, UNIONS, type_name
 from quoth.tools.registry.parameters import Param
-from quoth.tools.registry.returns import Returns
 from quoth.tools.registry.table import CognitiveTool, ToolTable
 from quoth.tools.text import short
 from quoth.tools.words import STOP_WORDS, stems
 
 if TYPE_CHECKING:
     from quoth.tools.call.services import Embedder
+    from quoth.tools.registry.returns import Returns
 
 HEADS = {
     "lisp": "You can call a tool by writing a Lisp form on a line of its own: "

@@ -8,19 +8,21 @@ import typing
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import PurePath
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from quoth.tools.call.canonical import obeyed_parts, paths_of, repository_made
 from quoth.tools.call.workspace import ELSEWHERE, Elsewhere, Workspace
 from quoth.tools.errors import ToolError
 from quoth.tools.lazy_dataclass import dataclass
-from quoth.tools.lisp.source import Place
 from quoth.tools.policy.predicates import EvaluationContext, Predicate, Truth, has_default
 from quoth.tools.policy.spending import Cooldown, Quota
 from quoth.tools.registry.param_types import WorkspacePath
 from quoth.tools.registry.parameters import Param
 from quoth.tools.registry.table import CognitiveTool
 from quoth.tools.text import file_name
+
+if TYPE_CHECKING:
+    from quoth.tools.lisp.source import Place
 
 WRITING = frozenset(("writes", "deletes"))
 UNNAMED = "unnamed"

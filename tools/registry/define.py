@@ -18,14 +18,13 @@ from quoth.tools.lisp.forms import kebab
 from quoth.tools.registry.arguments import example_of
 from quoth.tools.registry.code_version import code_of, code_with_filled, own_code, place_of_function
 from quoth.tools.registry.parameters import CAMEL, Param, as_word, make_param
-from quoth.tools.registry.returns import Returns, declared_free_text, declared_returns
-from quoth.tools.registry.schema_params import SchemaParams
 from quoth.tools.registry.table import CognitiveTool, ToolTable, cognitive_tools
 from quoth.tools.registry.tool import ServedTool
-from quoth.tools.registry.whole_schema import GivenSchema, WholeSchema
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from quoth.tools.registry.whole_schema import GivenSchema
 
 
 # The options besides :parameters, :guard, :changes and :body, in the order they are documented.
@@ -77,9 +76,13 @@ def define_tool(
     if not isinstance(description, str):
         raise DefinitionError(f"{name} needs a description: the model chooses by it.")
     returns = options.pop("returns", None)
-    if returns is not None and not isinstance(returns, Returns):
-        returns = declared_returns(name, returns)
+    if returns is not None:
+        from quoth.tools.registry.returns import Returns, declared_returns  # here: few tools declare it
+
+        returns = returns if isinstance(returns, Returns) else declared_returns(name, returns)
     if options.get("free_text", True) is not True:
+        from quoth.tools.registry.returns import declared_free_text  # here: few tools declare it
+
         options["free_text"] = declared_free_text(name, options["free_text"], returns)
     params = tuple(_param(name, param, spec) for param, spec in parameters.items())
     examples = tuple(example_of(name, params, example) for example in options.pop("examples", ()) or ())
@@ -135,6 +138,10 @@ def tool_from_schema(
     called at first use, if it has no secret parameter. ``options`` are fields of CognitiveTool, such as
     ``timeout`` and ``source``. Raises DefinitionError for a schema out of bounds, and for two parameters with
     one name."""
+    from quoth.tools.registry.returns import Returns  # here: few commands use the tools of servers
+    from quoth.tools.registry.schema_params import SchemaParams
+    from quoth.tools.registry.whole_schema import WholeSchema
+
     try:
         params = SchemaParams(input_schema)
         returns = None if output_schema is None else Returns(WholeSchema(output_schema))

@@ -33,11 +33,12 @@ from quoth.tools.registry.arguments import (
 from quoth.tools.registry.json_type import core_of, in_short
 from quoth.tools.registry.param_types import type_of
 from quoth.tools.registry.parameters import NAME, Param, Tag, make_param, tag_of
-from quoth.tools.registry.returns import Returns, declared_free_text, returns_of_data
-from quoth.tools.registry.schema_params import SchemaParams
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
+
+    from quoth.tools.registry.returns import Returns
+    from quoth.tools.registry.schema_params import SchemaParams
 
 
 EFFECTS = ("reads", "writes", "runs", "net", "memory", "messages", "asks", "deletes", "pays")
@@ -151,6 +152,12 @@ class CognitiveTool:
 
     @property
     def _schema_params(self) -> SchemaParams | None:
+        if isinstance(self.params, tuple):
+            return None
+        from quoth.tools.registry.schema_params import (
+            SchemaParams,  # here: only the tools of servers have them
+        )
+
         return self.params if isinstance(self.params, SchemaParams) else None
 
     @property
@@ -419,6 +426,8 @@ def entry_tool(
 def _entry_tool(
     entry: dict[str, Any], body: Callable[..., Any], remote: str, patience: float
 ) -> CognitiveTool:
+    from quoth.tools.registry.returns import declared_free_text, returns_of_data  # here: only remote tools
+
     _check_data(entry)
     _check_fields(entry, FIELDS, _NEEDED)
     name = entry["name"]

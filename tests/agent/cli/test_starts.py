@@ -121,6 +121,8 @@ print(*sorted(name for name in sys.modules if name.startswith("quoth.agent.cli."
 print("pydantic_core" in sys.modules, "acp" in sys.modules)
 of_runs = "run spec observation driver compaction surroundings recorder".split()
 others = ["quoth.neuro.prompt.dialects", "quoth.neuro.reading", "quoth.tools.policy.language"]
+others += ["quoth.agent.config.agents", "quoth.tools.lisp.source", "quoth.tools.registry.returns"]
+others += [f"quoth.tools.registry.{one}" for one in ("schema_params", "plain_schema", "whole_schema")]
 print([name for name in [*(f"quoth.agent.run.{one}" for one in of_runs), *others] if name in sys.modules])
 """
 EAGER = """
