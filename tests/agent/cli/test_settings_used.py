@@ -70,6 +70,7 @@ OF_ANOTHER = {"mcp add"}  # what follows its arguments is the command line of an
 @pytest.mark.parametrize("name", KINDS)
 def test_a_setting_that_a_command_does_not_use_is_refused_behind_it(name: str) -> None:
     kind, words = KINDS[name], [*name.split(), *needed(KINDS[name])]
+    whole, its_own = command_line.parser(), command_line.parser(words)
     for setting, row in ROWS.items():
         if row.group in OF_ALL or row.group in ("limits", "plan") or setting in own(kind):
             continue
@@ -77,12 +78,11 @@ def test_a_setting_that_a_command_does_not_use_is_refused_behind_it(name: str) -
         if name in OF_ANOTHER:
             pass
         elif setting in shown(kind):
-            parsed(command_line.parser(given), given)
+            parsed(its_own, given)
         else:
             with pytest.raises(UsageError, match=rf"^quoth {words[0]} does not use {FLAGS[setting]}\. See: "):
-                parsed(command_line.parser(given), given)
-        before = [*spelt(setting), *words]
-        parsed(command_line.parser(before), before)
+                parsed(its_own, given)
+        parsed(whole, [*spelt(setting), *words])
 
 
 # What a command is given, so that it looks at each setting that its help shows. One that makes an agent of

@@ -316,6 +316,7 @@ HOSTILE: dict[str, tuple[dict[str, Any], Any, str]] = {
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_schema_is_answered_with_a_sentence(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quoth.tools.registry.json_type.MATCH_SECONDS", 0.05)
+    monkeypatch.setattr("quoth.tools.registry.whole_schema.MAX_SECONDS", 0.2)
     schema, value, why = HOSTILE[kind]
     tool = tool_of(schema)
     core_of(tool.schema)

@@ -22,7 +22,7 @@ from quoth.tools.call.call import deny
 from quoth.tools.sandbox.pool import MAX_WORKERS, SandboxLimits
 from quoth.tools.sandbox.runner import Sandbox
 
-SMALL = SandboxLimits(seconds=0.2, memory=48 * 1024 * 1024, calls=30)
+SMALL = SandboxLimits(seconds=0.05, memory=48 * 1024 * 1024, calls=30)
 PATIENT = replace(SMALL, seconds=60)  # a busy machine may stop by its time only what nothing else stops
 CANARY = ["alive"]  # for programs that reach for this very module
 STOPPED = (
