@@ -48,7 +48,7 @@ def test_git_outside_runs_nothing_of_a_programs(folder: Path) -> None:
 
 @pytest.mark.parametrize("who", WHO)
 def test_nor_while_it_runs_nor_after_quoth_was_killed(who: tuple[str, ...], folder: Path) -> None:
-    tried(who, folder, "--some", "9")
+    tried(who, folder, "--some", "6")
 
 
 @pytest.mark.parametrize("who", WHO)

@@ -15,8 +15,9 @@ from commands import callable_command
 from screens import Screen
 
 EMACS = shutil.which("emacs")
-# Not what Org loads beside itself for links into mail and news: that takes twice as long as all else.
-PLAIN = "(setq org-modules nil)\n"
+# Not what Org loads beside itself for links into mail and news: that takes twice as long as all else. And no
+# code for the processor: a second Emacs would compile it beside the first.
+PLAIN = "(setq org-modules nil native-comp-deferred-compilation nil native-comp-jit-compilation nil)\n"
 
 
 def emacs(tmp_path: Path, *words: str | Path, script: str) -> str:

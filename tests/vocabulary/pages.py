@@ -46,6 +46,16 @@ PROGRAMS = {
 }
 
 
+# A program without an end is given half a second of the five: its sentence alone counts.
+ENDLESS = "(while True 1)"
+HURRIED = """
+from quoth.agent.entry import main
+from quoth.tools.sandbox.pool import SandboxLimits
+SandboxLimits.__init__.__defaults__ = (0.5, *SandboxLimits.__init__.__defaults__[1:])
+raise SystemExit(main())
+"""
+
+
 class Names:
     """What is different in each run is always the same on a page: ids of requests, times, hashes.
     A command that is given such a name is run with the real one."""
@@ -124,6 +134,9 @@ def _run(line: str, folder: Path, state: Path, names: Names | None = None) -> st
     before, _, last = line.rpartition(" | ")
     if (words := _words(last))[:1] == ["quoth"]:
         stdin = _shell(before, folder, state) if before else None
+        if ENDLESS in words:
+            words.insert(1, str(state.parent / "hurried.py"))
+            Path(words[1]).write_text(HURRIED)
         out = quoth(*words[1:], cwd=folder, stdin=stdin, env=_environment(state), together=True).out
     elif (found := _LED.fullmatch(line)) and (words := _words(found[1])):
         stdin = (folder / found[2]).read_text() if found[2] else None
