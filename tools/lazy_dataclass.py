@@ -23,19 +23,19 @@ else:
 
 
 def _decorated(cls: type, frozen: bool = False, eq: bool = True, repr: bool = True) -> type:
-    if any(map(dataclasses.is_dataclass, cls.__mro__[1:])):  # what it inherits must be checked at once
-        return dataclasses.dataclass(frozen=frozen, eq=eq, repr=repr)(cls)
+    # A frozen class may inherit only frozen ones: the standard decorator checks it, and freezes the heir.
+    heir = frozen and any(map(dataclasses.is_dataclass, cls.__mro__[1:]))
     wanted = {"__init__": True, "__repr__": repr, "__eq__": eq}
     lazy = [name for name, want in wanted.items() if want and name not in vars(cls)]
     if eq and vars(cls).get("__hash__") is None:  # a class with an __eq__ of its own has None there
         lazy += ["__hash__"] if frozen else []
         cls.__hash__ = None  # type: ignore[assignment]
     cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise its signature is read, in a millisecond
-    dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
+    dataclasses.dataclass(init=False, repr=False, eq=False, frozen=heir)(cls)
     cls.__dataclass_params__.frozen = frozen  # type: ignore[attr-defined]  # for classes that inherit it
     for name in lazy:
         setattr(cls, name, _Lazy(cls, name))
-    if frozen:
+    if frozen and not heir:
         _freeze(cls)
     return cls
 

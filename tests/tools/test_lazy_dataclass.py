@@ -128,6 +128,10 @@ def test_a_class_that_inherits_a_dataclass_has_the_fields_of_both() -> None:
     assert repr(Wide(1)).endswith("Wide(x=1, y=2)")
     with pytest.raises(FrozenInstanceError):
         Wide(1).y = 3  # type: ignore[misc]
+    assert Wide(1) == Wide(1, 2) != Kept(1)
+    assert len({Wide(1), Wide(1), Wide(2)}) == 2
+    with pytest.raises(TypeError, match="frozen dataclass from a non-frozen"):
+        lazy_dataclass.dataclass(frozen=True)(type("Iced", (point(lazy_dataclass.dataclass),), {}))
     with pytest.raises(TypeError, match="non-frozen"):
         lazy_dataclass.dataclass(type("Thawed", (Kept,), {}))
 
