@@ -74,7 +74,8 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest tests first, so that no process waits for another at the end. Of a table of cases one is
     tried in a Redis too, unless all are wanted (--hypothesis-profile=explore)."""
-    items.sort(key=lambda item: item.path.name not in ("test_readme.py", "test_crash.py"))
+    long = ("test_readme.py", "test_crash.py", "test_browser.py")
+    items.sort(key=lambda item: item.path.name not in long)
     seen: set[str] = set()
     left: set[pytest.Item] = set()
     for item in items:
