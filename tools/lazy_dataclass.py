@@ -41,7 +41,7 @@ def _decorated(cls: type, frozen: bool = False, eq: bool = True, repr: bool = Tr
 
 
 class _Lazy:
-    """Stands where a method will be, and puts it there when it is asked for."""
+    """A method that is not compiled yet: the first use puts it in its place."""
 
     def __init__(self, cls: type, name: str) -> None:
         self.cls, self.name = cls, name
