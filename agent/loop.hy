@@ -116,10 +116,7 @@ turns use no more stack than ten."
            :search run.spec.search
            :must-act (and (not must-answer) advice.must-act)
            :must-answer must-answer
-           :without advice.without
-           :lead advice.lead
-           :paths advice.paths
-           :arithmetic advice.arithmetic
+           :bounds advice.bounds
            :max-tokens (reply-tokens run)
            :on-text (when run.listener (.hearing run))
            :options run.spec.request-options

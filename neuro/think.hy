@@ -61,8 +61,8 @@ nothing. Tool list first, then the task, then history, append-only."
   (.add messages {"role" "user"  "content" (.opening dialect table :search search)})
   #(dialect note))
 
-(defn :async ask-in [messages backend table dialect * must-act must-answer without lead paths arithmetic
-                     max-tokens on-text options schema]
+(defn :async ask-in [messages backend table dialect * must-act must-answer bounds max-tokens on-text options
+                     schema]
   "The model's completion in a dialect, which the server enforces if it can."
   (setv tools (.tools dialect table backend.tool-view)
         calls-in-text (and table.shown (not must-answer) (is tools None))
@@ -73,10 +73,7 @@ nothing. Tool list first, then the task, then history, append-only."
                     :grammar (when (and backend.takes-grammar (not by-schema))
                                (.grammar dialect table :may-answer (not must-act)
                                                        :may-call (not must-answer)
-                                                       :without without
-                                                       :lead lead
-                                                       :paths paths
-                                                       :arithmetic arithmetic
+                                                       :bounds bounds
                                                        :answer (if schema (json-rule schema) "")))
                     :tools tools
                     :tool-choice (cond must-answer "none"  must-act "required"  True "auto")
@@ -87,24 +84,20 @@ nothing. Tool list first, then the task, then history, append-only."
                                options))))
 
 (defn :async think [messages backend table * [dialect CALL-FORM] [search False] [must-act False]
-                    [must-answer False] [without #()] [lead ""] [paths #()] [arithmetic False]
-                    [max-tokens 1024] [on-text None]
-                    [options None] [schema None]]
+                    [must-answer False] [bounds None] [max-tokens 1024] [on-text None] [options None]
+                    [schema None]]
   "One turn of the model over MESSAGES. Appends its reply to them.
 
-  MUST-ACT forbids an answer without a call, unless it begins with LEAD, if that is given; MUST-ANSWER
-  forbids calls, WITHOUT names tools that it may not use now, PATHS are the only files for its calls, and
-  with ARITHMETIC its programs are of numbers alone. A grammar enforces all of them, native tools the first
-  and the third; with any other backend they are only words in the messages. A server that refuses native
+  MUST-ACT forbids an answer without a call, unless it begins with the lead of the BOUNDS; MUST-ANSWER
+  forbids calls; for BOUNDS see neuro/prompt/grammar.py. A grammar enforces all of them, native tools the
+  first two; with any other backend they are only words in the messages. A server that refuses native
   tools is asked again in text, after a message with the rules.
 
   SCHEMA is the JSON Schema of an answer. The server enforces it if the text cannot contain calls; a
   grammar for calls and answers only enforces that an answer is JSON."
   (setv note ""
         ask (partial ask-in messages backend table :must-act must-act :must-answer must-answer
-                     :without without :lead lead :paths paths :arithmetic arithmetic
-                     :max-tokens max-tokens :on-text on-text
-                     :options options :schema schema))
+                     :bounds bounds :max-tokens max-tokens :on-text on-text :options options :schema schema))
   (when (and dialect.native (not backend.tool-view))
     (setv #(dialect note)
           (fall-back messages dialect table search f"{backend.name} takes no native tools.")))

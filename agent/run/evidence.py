@@ -21,23 +21,48 @@ _NUMBER = r"(?<![^\W_])\d{1,15}(?!\d)"
 _ASKS = r"\b(?:which|what|who|whose|when|where|why|how|is|are|was|were|does|do|did|has|have)\b"
 _PARTS = r"[;,:]\s|(?<=[.?!])\s| (?:and|then) "
 # An order begins a part of the task. A wrong change is worse than none, so all others are only questions.
-_ORDER = r"^(?:(?:and|please|now|then) )*(?:(?:in|on|at) \S+ )?"
+_POLITE = r"(?:could|can|would|will) you"
+_ORDER = (
+    rf"^(?:(?:also|and|just|kindly|now|please|so|then|{_POLITE}|"
+    r"i(?:'d| would) like you to|i (?:need|want) you to) )*"
+    r"(?:(?:in|on|at) \S+ )?"
+)
 _MAKES = rf"{_ORDER}(?:create|make|put|save|store|write)\b"
 _CHANGES = (
-    rf"{_ORDER}(?:add|append|bump|change|correct|decrease|edit|fix|increase|insert|lower|mark|mend|raise|replace|"
-    r"set|update)\b"
+    rf"{_ORDER}(?!add (?:\S+ ){{0,3}}up\b|\w+ (?:me|of|us)\b)"
+    r"(?:add|adjust|append|bump|change|correct|decrease|disable|edit|enable|extend|fix|increase|insert|lower|"
+    r"mark|mend|raise|repair|replace|set|shorten|switch|tick|turn|update|put\b.* (?:at|in|into|on|to|under)|"
+    r"(?:delete|remove|rename)\b.* (?:from|in|of)|rename (?:all|it|them)|give (?:each|it|them))\b"
 )
-_ADDS = r"\b(?:add|append|insert)\b"
-_FORBIDS = r"\b(?:not|never|without)\b|n't\b"
+_ADDS = r"\b(?:add|append|insert|put)\b"
+# A place in a file, but its end.
+_PLACE = r"\b(?:above|after|before|beginning|below|between|first|next to|section|top|under)\b|\[\w+\]"
+_ELSEWHERE = r"\b(?:remind|reminder|memory|remember|calendar)\b"  # a change of no file
+_FORBIDS = (
+    r"(?:\b(?:never|not)|n't)(?: \w+){0,2} (?:add|alter|change|delete|edit|fix|modify|overwrite|rename|"
+    r"replace|save|set|touch|update|write)\b|\bwithout (?:chang|edit|fix|modif|sav|touch|writ)\w*ing\b|"
+    r"\b(?:suppose|leave \S+(?: \S+)? alone|only (?:ask|look|show|tell)\w*)\b"
+)
+_BUT = (  # it forbids more than the task
+    r"\b(?:(?:do not|don't|never) \w+|without \w+ing) (?:any|anything|the|what)\b"
+    r"[^.;]*\b(?:else|others?|remaining|rest)\b"
+)
 _ARITHMETIC = (
     r"\d\s*[+*^]\s*\d|\d\s+[-/%]\s+\d|\d (?:plus|minus|times|divided|multiplied|to the power)\b|\bsum of\b|"
-    r"\bhow many (?:days|weeks|hours|minutes|years)\b"
+    r"\bhow many (?:weeks|hours|minutes|years)\b"
 )
+_DAYS = r"\b(?:how many|number of) days\b|\bdays (?:are |is )?(?:between|left)\b"
+_WEEKDAY = r"\bweekday\b|\b(?:which|what) day\b|\bday of the week\b"
+_DATE = r"(?<![\d-])\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\d-])"
 _COMPUTES = (
     r"\b(?:sum|total|together|altogether|in all|average|mean|difference|differ|product|percent|add up|"
-    r"highest|lowest|largest|smallest|maximum|minimum|how (?:much|many) (?:more|less|fewer)|"
+    r"highest|lowest|largest|smallest|maximum|minimum|by how (?:much|many)|"
+    r"how (?:much|many) (?:fewer|less|more)|"
     r"(?:two|three|four|five|six|\d+) \w+ cost)\b"
 )
+
+
+READER = "read-file"
 
 
 class Asked(NamedTuple):
@@ -51,6 +76,9 @@ class Asked(NamedTuple):
     made: tuple[str, ...] = ()
     expression: bool = False
     computes: bool = False
+    adds: bool = False  # something at the end of a file
+    days: bool = False  # the days between two dates
+    weekday: bool = False
 
     @property
     def changes(self) -> bool:
@@ -62,22 +90,34 @@ def asked_by(task: str) -> Asked:
     """What the words of a task ask for."""
     low, files = task.lower(), tuple(dict.fromkeys(re.findall(_PATH, task)))
     orders = [part for part in re.split(_PARTS, low) if re.search(_CHANGES, part) or re.search(_MAKES, part)]
-    changed, made = ((), ()) if re.search(_FORBIDS, low) else (_changed(task, files), _made(task, files))
+    forbids = re.search(_FORBIDS, re.sub(_BUT, "", low))
+    changed, made = ((), ()) if forbids else (_changed(task, files), _made(task, files))
     expression = bool(re.search(_ARITHMETIC, low))
     computes = expression or (bool(files) and bool(re.search(_COMPUTES, low)))
-    only_asks = not orders and "?" in task and bool(re.search(_ASKS, low))
-    return Asked(files, only_asks, changed, made, expression, computes)
+    asks = re.search(_ASKS, low) or not re.search(_POLITE, low)
+    only_asks = not orders and "?" in task and bool(asks)
+    days, weekday = bool(re.search(_DAYS, low)), bool(re.search(_WEEKDAY, low))
+    adds = bool(changed) and any(map(_adds_at_end, orders)) and not re.search(_PLACE, low)
+    return Asked(files, only_asks, changed, made, expression, computes, adds, days, weekday)
+
+
+def _adds_at_end(order: str) -> bool:
+    return re.search(rf"{_ORDER}(?:add|append|put)\b", order) is not None
 
 
 def _changed(task: str, files: Sequence[str]) -> tuple[str, ...]:
     """The files that a task asks to change: the only one in a part with such an order, or the one "in" which
-    a part before it was; the last one to which something is added; then also one before "to" and a value."""
+    a part before it was; the last one to which something is added; then also one before "to" and a value;
+    else the only one of the task."""
     found: list[str] = []
-    begun, before = False, ""
+    begun, before, asked_of = False, "", False
+    if re.search(_ELSEWHERE, task.lower()):
+        return ()
     for part in re.split(_PARTS, task):
         here = [file for file in files if re.search(rf"(?<![\w./-]){re.escape(file)}(?![\w/-])", part)]
-        order = re.search(_CHANGES, part.lower()) and not part.rstrip().endswith("?")
+        order = re.search(_CHANGES, part.lower()) and not _is_question(part)
         adds = re.search(_ADDS, part.lower())
+        asked_of = asked_of or bool(here and _is_question(part))
         if order and not adds:  # "to" is before a value
             here = [file for file in here if not re.search(rf"\bto {re.escape(file)}", part)]
         begun = begun or bool(order)
@@ -88,7 +128,14 @@ def _changed(task: str, files: Sequence[str]) -> tuple[str, ...]:
         elif begun and len(here) == 1 and re.search(rf"{re.escape(here[0])} to \S", part):
             found.append(here[0])
         before = here[-1] if here and not order and re.match("(?:in|on|at) ", part.lower()) else ""
+    if begun and not found and len(files) == 1 and not asked_of:
+        return tuple(files)
     return tuple(dict.fromkeys(found))
+
+
+def _is_question(part: str) -> bool:
+    """Whether a part of a task is a question, and not a polite order."""
+    return part.rstrip().endswith("?") and not re.match(rf"(?:\w+,? )*{_POLITE} ", part.lower())
 
 
 def _made(task: str, files: Sequence[str]) -> tuple[str, ...]:
@@ -96,14 +143,15 @@ def _made(task: str, files: Sequence[str]) -> tuple[str, ...]:
     found: list[str] = []
     begun = False
     for part in re.split(_PARTS, task):
-        order = re.search(_MAKES, part.lower()) and not part.rstrip().endswith("?")
+        order = re.search(_MAKES, part.lower()) and not _is_question(part)
         begun = begun or bool(order)
         if begun:
             places = r"(?:into|to|named|called|create|make)" if order else "into"
+            named = r"(?: (?:me|us|the|an?|new|small|short|text|file|named|called))*"
             found += [
                 file
                 for file in files
-                if re.search(rf"(?i)\b{places}(?: the| a)?(?: file)? {re.escape(file)}(?![\w/-])", part)
+                if re.search(rf"(?i)\b{places}{named} {re.escape(file)}(?![\w/-])", part)
             ]
     return tuple(dict.fromkeys(found))
 
@@ -127,6 +175,11 @@ def found_among(name: str, files: Sequence[str]) -> str:
     return same[0] if len(same) == 1 else ""
 
 
+def is_in_vain(call: CallRecord) -> bool:
+    """Whether a search has found nothing."""
+    return call.result.ok and call.result.value == [] and "pattern" in call.form.args
+
+
 def has_shown(file: str, calls: Iterable[CallRecord]) -> bool:
     """Whether an ok call has shown something of a file, or has written it."""
     return any(_is_about(file, call) for call in calls if call.result.ok)
@@ -136,7 +189,7 @@ def has_read(file: str, calls: Iterable[CallRecord]) -> bool:
     """Whether a file was read, or written, or could not be read."""
     return any(
         call.form.args.get("path") == file
-        if call.form.tool == "read-file"
+        if call.form.tool == READER
         else call.result.ok and call.result.side_effects and _is_about(file, call)
         for call in calls
     )
@@ -202,6 +255,22 @@ def words_in(task: str) -> list[str]:
         word for word in re.findall(r"[^\W\d_]{4,}", task.lower()) if word not in STOP_WORDS
     )
     return sorted(words, key=len, reverse=True)
+
+
+def dates_in(texts: Iterable[str]) -> list[str]:
+    """The different ISO dates in texts, in order."""
+    return list(dict.fromkeys(date for text in texts for date in re.findall(_DATE, text)))
+
+
+def results_in(calls: Iterable[CallRecord]) -> list[str]:
+    """The texts of what calls have shown."""
+    return [text for call in calls for text in _texts([call.result.value])]
+
+
+def names_in(task: str) -> list[str]:
+    """The names of several words in a task, but not a word that begins a sentence."""
+    found = re.findall(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+)+\b", task)
+    return [name for name in found if name.split()[0].lower() not in STOP_WORDS]
 
 
 def quotes_in(text: str) -> Iterator[str]:

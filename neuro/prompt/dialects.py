@@ -17,7 +17,7 @@ from quoth.neuro.backends.providers import NONE, Provider, find_provider
 from quoth.neuro.prompt import instructions as rules
 from quoth.neuro.prompt.belt import belt, belt_bytes, few_belt
 from quoth.neuro.prompt.grammar import JSON as JSON_SPELLING
-from quoth.neuro.prompt.grammar import LISP, Spelling, bound_to, grammar
+from quoth.neuro.prompt.grammar import LISP, Bounds, Spelling, bound_to, grammar
 from quoth.neuro.prompt.grammar import PLIST as PLIST_SPELLING
 from quoth.neuro.prompt.grammar import TAGS as TAGS_SPELLING
 from quoth.neuro.prompt.instructions import rules_without, tag_rules
@@ -106,16 +106,16 @@ class Dialect:
         """The tools as JSON for the backend's request; None without tools, or for a dialect in text."""
         return belt_bytes(table, view) if self.native and view and table.shown else None
 
-    def grammar(
-        self, table: ToolTable, *, paths: Collection[str] = (), arithmetic: bool = False, **bounds: Any
-    ) -> str | None:
-        """The GBNF grammar of this dialect, if any; ``paths`` are the only files for calls, and programs are
-        of numbers alone if it is ``arithmetic``. For ``bounds`` see neuro/prompt/grammar.py."""
+    def grammar(self, table: ToolTable, *, bounds: Bounds | None = None, **more: Any) -> str | None:
+        """The GBNF grammar of this dialect, if any, for a reply within the ``bounds``. For ``more`` see
+        neuro/prompt/grammar.py."""
         if self.spelling is None:
             return None
-        if paths or arithmetic:
-            table = bound_to(table, paths, arithmetic, self.spelling)
-        return grammar(table, spelling=self.spelling, **{"several": self.stops, **bounds})  # as the rules say
+        more = {"several": self.stops, **more}  # as the rules say
+        if bounds is not None:
+            table = bound_to(table, bounds, self.spelling)
+            more |= {"without": bounds.without, "lead": bounds.lead}
+        return grammar(table, spelling=self.spelling, **more)
 
     def read(self, completion: Completion, table: ToolTable) -> Reading:
         """The calls of a reply. Never raises: ``errors`` of the Reading has the unreadable parts."""

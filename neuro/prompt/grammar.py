@@ -40,7 +40,7 @@ atom ::= [A-Za-z0-9_+*/<>=!?.:&|%^-]+
 ws ::= " " | "\n" " "*
 words ::= [^\x00-/:-@\[-`a-z{-\x7f] [^\x00]*
 sure ::= ("CONFIDENCE: " [0-9.]+ "\n")?
-sum ::= "(" ("sum" | "max" | "min") " " numbers ")" | "(" sumhead (" " (float | sum1)){2,} ")"
+sum ::= "(" ("sum" | "max" | "min" | "mean") " " numbers ")" | "(" sumhead (" " (float | sum1)){2,} ")"
 sum1 ::= "(" sumhead (" " (float | sum2)){2,} ")"
 sum2 ::= "(" sumhead (" " float){2,} ")"
 sumhead ::= "+" | "-" | "*" | "/" | "**"
@@ -104,6 +104,23 @@ HEADS = """do let if when cond for while lfor dfor sfor setv defn try not and or
     all get cut . print pmap gather values""".split()  # noqa: SIM905
 
 
+class Bounds(NamedTuple):
+    """What the next reply of a model may be: it calls no tool of ``without``; it may begin with ``lead``
+    although it must call; ``paths`` are the only files for its calls and ``programs`` its only programs, if
+    there are any; with ``arithmetic`` its programs are of numbers alone; it gives no parameter of
+    ``unused``."""
+
+    without: Collection[str] = ()
+    lead: str = ""
+    paths: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    arithmetic: bool = False
+    unused: Collection[str] = ()
+
+
+NO_BOUNDS = Bounds()
+
+
 def grammar(
     table: ToolTable,
     *,
@@ -150,18 +167,24 @@ class Arithmetic(Code):
     """A program of numbers alone."""
 
 
-def bound_to(table: ToolTable, paths: Collection[str], arithmetic: bool, spelling: Spelling) -> ToolTable:
-    """The shown tools with a parameter ``path`` that is required and has only these values, if there are any,
-    and programs of numbers alone if it is ``arithmetic``."""
+def bound_to(table: ToolTable, bounds: Bounds, spelling: Spelling) -> ToolTable:
+    """The shown tools with a parameter ``path`` that is required and has only the paths of the ``bounds``,
+    and with programs within them."""
 
     def bound(param: Param) -> Param:
-        if paths and param.name == "path":
-            return replace(param, default=REQUIRED, choices=tuple(paths))
-        if arithmetic and param.type is Code and not spelling.json:
+        if bounds.paths and param.name == "path":
+            return replace(param, default=REQUIRED, choices=bounds.paths)
+        if bounds.programs and param.type is Code:
+            return replace(param, choices=bounds.programs)
+        if bounds.arithmetic and param.type is Code and not spelling.json:
             return replace(param, type=Arithmetic)
         return param
 
-    return ToolTable(tuple(replace(tool, params=tuple(map(bound, tool.params))) for tool in table.shown))
+    def narrowed(tool: CognitiveTool) -> CognitiveTool:
+        kept = (one for one in tool.params if one.required or one.name not in bounds.unused)
+        return replace(tool, params=tuple(map(bound, kept)))
+
+    return ToolTable(tuple(map(narrowed, table.shown)))
 
 
 def _only_says(tool: CognitiveTool) -> bool:
@@ -258,7 +281,7 @@ def _optional(
 
 def _value(param: Param, spelling: Spelling) -> str:
     if param.choices:
-        write = _json if spelling.json else print_value
+        write = _json if spelling.json else str if param.type is Code else print_value
         return "(" + " | ".join(_quoted(write(choice)) for choice in param.choices) + ")"
     return _type(param.type, "j" if spelling.json else "")
 

@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from everyday import HALVES, bench
 
-from quoth.agent.run import coach
+from quoth.agent.run import coach, doubts
 
 
 def _never(*_: Any) -> bool:
@@ -31,6 +31,11 @@ def _without(rule: Callable[..., Any]) -> tuple[Any, ...]:
     return tuple(one for one in coach.STEPS if one is not rule)
 
 
+def _without_doubt(rule: Callable[[doubts.Answer], str]) -> Callable[[doubts.Answer], str]:
+    kept = [one for one in doubts.DOUBTS if one is not rule]
+    return lambda answer: next((said for one in kept if (said := one(answer))), "")
+
+
 def _only_ends(tool: Any, _run: Any) -> bool:
     return bool(tool.ends_turn)
 
@@ -42,6 +47,7 @@ RULES: dict[str, dict[str, Any]] = {
     "all steps": {"STEPS": ()},
     **{f"step {rule.__name__}": {"STEPS": _without(rule)} for rule in coach.STEPS},
     "doubts": {"_doubt": lambda text, run: ""},
+    **{f"doubt {rule.__name__}": {"doubt_of": _without_doubt(rule)} for rule in doubts.DOUBTS},
     "must look": {"_must_look": _never},
     "recalls": {"may_tell": _without_recall},
     "made up": {"_is_made_up": _never},

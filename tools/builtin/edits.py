@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from quoth.tools.call.call import differing, lines_of
@@ -10,6 +11,7 @@ from quoth.tools.lisp.printer import print_string
 from quoth.tools.text import number_of, short
 
 MAX_LINES, MAX_LINE = 5_000, 200  # lines that are compared with a missing text, and characters of each
+MOST_PLACES = 4  # of a text, each of which is named
 CONTEXT = 2  # unchanged lines shown around changed lines
 MAX_SHOWN, MAX_WIDTH = 60, 200  # lines of a difference, and characters of each
 SHAPE = ':edits [["old" "new"] …]'
@@ -70,7 +72,7 @@ def _trouble(path: str, text: str, old: str, found: int, everywhere: bool, new: 
     if not found:
         return f"{path} does not contain that text; read the file and copy it exactly.{_alike(text, old)}"
     if found > 1 and not everywhere:
-        return f"{path} contains that text {found} times; give more of it, or :all True."
+        return f"{path} contains that text {found} times; give more of it{_longer(text, old)}, or :all True."
     if len(text) + found * (new - len(old)) > limit:
         return f"{path} would grow beyond {limit} characters."
     return ""
@@ -83,6 +85,28 @@ def _alike(text: str, old: str) -> str:
     lines = dict.fromkeys(line.strip() for line in text.splitlines()[:MAX_LINES] if len(line) <= MAX_LINE)
     near = nearest(old.strip(), lines)
     return f" The nearest line there is :old {print_string(near)}" if near else ""
+
+
+def _longer(text: str, old: str) -> str:
+    """Each place of a text that is there a few times, as ``:old`` must spell it: its line, or that with the
+    line before it."""
+    starts = [found.start() for found in re.finditer(re.escape(old), text)]
+    if len(starts) > MOST_PLACES:
+        return ""
+    for lines in (1, 2):
+        ways = [_with_lines(text, start, start + len(old), lines) for start in starts]
+        alone = len(set(ways)) == len(ways) and all(text.count(way) == 1 for way in ways)
+        if alone and all(len(way) <= MAX_LINE for way in ways):
+            return f", such as :old {' or '.join(map(print_string, ways))}"
+    return ""
+
+
+def _with_lines(text: str, start: int, end: int, lines: int) -> str:
+    """What is between two places and the rest of its lines, of which the first is begun ``lines`` back."""
+    start = text.rfind("\n", 0, start) + 1
+    for _ in range(lines - 1):
+        start = text.rfind("\n", 0, max(0, start - 1)) + 1
+    return text[start : end + len(text[end:].partition("\n")[0])]
 
 
 def changed_lines(before: str, after: str) -> str:

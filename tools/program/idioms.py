@@ -324,6 +324,27 @@ class Idiom:
 # ---- rules by another name, and by a template
 
 
+def _date(w: Builder, node: Any, text: Any) -> Any:
+    """The date that an ISO text names. Its import comes with it, under an unused name."""
+    name = w.fresh(node)
+    load = w.form(node, "import", "datetime", m.Keyword("as").replace(node), name)
+    return w.form(node, "do", load, w.form(node, w.form(node, ".", name, "date", "fromisoformat"), text))
+
+
+def days_between(w: Builder, node: Any, env: Names) -> Any:
+    if len(node) != 3 or not fixed_arity(node[1:]):
+        return None
+    since = w.form(node, "-", _date(w, node, node[1]), _date(w, node, node[2]))
+    return w.form(node, "-", w.form(node, ".", since, "days"))
+
+
+def weekday(w: Builder, node: Any, env: Names) -> Any:
+    if len(node) != 2 or not fixed_arity(node[1:]):
+        return None
+    named = w.form(node, ".", _date(w, node, node[1]), "strftime")
+    return w.form(node, named, m.String("%A").replace(node))
+
+
 def _renamed(name: str) -> Rule:
     def rule(w: Builder, node: Any, env: Names) -> Any:
         if not is_core(name) and mangled(name) in env:
@@ -360,6 +381,7 @@ def _template(pattern: str, means: str) -> Rule:
 # ---- the table
 
 _FIRST = "(next (iter xs) None)"
+_MEAN = "((fn [items] (/ (sum items) (len items))) (list xs))"
 _LAST = "(next (iter (cut (list xs) -1 None)) None)"
 
 
@@ -390,6 +412,9 @@ IDIOMS: tuple[Idiom, ...] = (
     Idiom("last", "(last [4 5])", _template("(last xs)", _LAST)),
     Idiom("rest cdr", "(rest [4 5])", _template("(rest xs)", "(cut (list xs) 1 None)")),
     Idiom("count length", "(count [4 5])", _renamed("len")),
+    Idiom("mean average", "(mean [1 2])", _template("(mean xs)", _MEAN)),
+    Idiom("days-between", '(days-between "2026-02-28" "2026-03-01")', days_between),
+    Idiom("weekday", '(weekday "2026-03-01")', weekday),
     Idiom("inc", "(inc 4)", _template("(inc x)", "(+ x 1)")),
     Idiom("dec", "(dec 4)", _template("(dec x)", "(- x 1)")),
     Idiom("empty?", "(empty? [])", _renamed("not")),

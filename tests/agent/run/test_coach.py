@@ -183,6 +183,97 @@ def test_an_answer_that_was_shown_is_not_doubted(tmp_path: Path, answer: str) ->
     assert Told(tmp_path, "Who leads the team in team.org?", READ_TEAM, answer).reply.steps == 2
 
 
+@pytest.mark.parametrize(
+    ("task", "calls", "answer", "doubt"),
+    [
+        (
+            "Give me the number of Edda Roth from phones.txt.",
+            (READ_PHONES,),
+            "Edda Roth: 301",
+            'No result contains "Edda Roth". If it is not there, say so.',
+        ),
+        (
+            "Which row has plums in stock.txt?",
+            ('(grep-search :pattern "plums" :path "stock.txt")', READ_STOCK),
+            "Plums are in row 12.",
+            'No result contains "plums". If it is not there, say so.',
+        ),
+        (
+            "Which file has the pears?",
+            ('(grep-search :pattern "pears")', READ_STOCK),
+            "The pears are 30.",
+            "The task asks for a file. Name it.",
+        ),
+        (
+            "I must ring the lead in team.org. Their number is in phones.txt, what is it?",
+            (READ_TEAM, READ_PHONES),
+            "Paul Lindgren is the lead.",
+            "The answer says nothing from phones.txt. Answer the whole task.",
+        ),
+    ],
+)
+def test_an_answer_beside_the_question_is_doubted(
+    tmp_path: Path, task: str, calls: tuple[str, ...], answer: str, doubt: str
+) -> None:
+    told = Told(tmp_path, task, *calls, answer, answer)
+    assert told.heard[-1].startswith(doubt)
+    assert told.reply.text == answer
+
+
+@pytest.mark.parametrize(
+    ("task", "calls", "answer"),
+    [
+        ("Give me the number of Edda Roth from phones.txt.", (READ_PHONES,), "She is not in phones.txt."),
+        ("Which file has the pears?", ('(grep-search :pattern "pears")',), "They are in stock.txt."),
+        ("Who is in team.org, but not in phones.txt?", (READ_TEAM, READ_PHONES), "The Test lead."),
+        ("Who is in team.org, and in phones.txt?", (READ_TEAM, READ_PHONES), "Paul has 522."),
+    ],
+)
+def test_an_answer_to_the_question_is_not_doubted(
+    tmp_path: Path, task: str, calls: tuple[str, ...], answer: str
+) -> None:
+    assert Told(tmp_path, task, *calls, answer).reply.steps == len(calls) + 1
+
+
+DATES = {"rehearsals.txt": "2026-12-01 hall\n2026-12-08 church\n", "concert.txt": "Concert on 2026-12-12\n"}
+READ_REHEARSALS, READ_CONCERT = (f'(read-file :path "{name}")' for name in DATES)
+
+
+def test_days_are_counted_between_dates_that_were_read(tmp_path: Path) -> None:
+    count = '(eval :form (days-between "2026-12-08" "2026-12-12"))'
+    task = "How many days are between the last of rehearsals.txt and concert.txt?"
+    told = Told(files(tmp_path, DATES), task, READ_REHEARSALS, READ_CONCERT, count, "There are 4.")
+    assert told.may_call(2) == {"eval"}
+    assert [
+        pair for pair in PAIRS if f'days-between \\"{pair[0]}\\" \\"{pair[1]}\\"' in told.grammars[2]
+    ] == PAIRS
+    assert "form" not in told._rule(2, "call-eval").replace(":form", "")
+    assert told.reply.calls[-1].result.value == 4
+
+
+PAIRS = [("2026-12-01", "2026-12-08"), ("2026-12-01", "2026-12-12"), ("2026-12-08", "2026-12-12")]
+
+
+def test_a_weekday_is_computed(tmp_path: Path) -> None:
+    day = '(eval :form (weekday "2026-12-12"))'
+    told = Told(files(tmp_path, DATES), "What weekday is concert.txt about?", READ_CONCERT, day, "Saturday.")
+    assert told.may_call(1) == {"eval"}
+    assert '(weekday \\"2026-12-12\\")' in told.grammars[1]
+    assert (told.reply.calls[-1].result.value, told.reply.text) == ("Saturday", "Saturday.")
+
+
+def test_dates_without_a_question_of_days_are_left_alone(tmp_path: Path) -> None:
+    told = Told(files(tmp_path, DATES), "When is the concert in concert.txt?", READ_CONCERT, "On 2026-12-12.")
+    assert told.may_answer(1)
+
+
+def test_a_mean_has_a_form_of_its_own(tmp_path: Path) -> None:
+    mean = "(eval :form (mean [12 30]))"
+    told = Told(tmp_path, "What is the average in stock.txt?", READ_STOCK, mean, "It is 21.")
+    assert told.heard[1].endswith("Next: compute it with eval, from these numbers, as (mean [1 2 3]).")
+    assert told.reply.calls[-1].result.value == 21
+
+
 def test_a_model_that_may_answer_at_once_has_no_steps(tmp_path: Path) -> None:
     """Strong models get no coach: the grammar alone decides who is small."""
     model = scripted("It is 999.")
@@ -222,7 +313,23 @@ def test_what_a_task_asks_for(task: str, named: tuple[str, ...], only_asks: bool
         ("In a.ini, change the host to b.example.org.", ("a.ini",), ()),
         ("Add the total of a.ini to b.txt.", ("b.txt",), ()),
         ("In b.txt the name is wrong. Change x to y.", ("b.txt",), ()),
+        ("Could you set the port in a.ini to 3?", ("a.ini",), ()),
+        ("That is KEEP in a.sh, please adjust it.", ("a.sh",), ()),
+        ("Turn the web part off in a.ini (on = no). The rest stays!", ("a.ini",), ()),
+        ("Please put an item at the bottom of a.org: TODO Tea", ("a.org",), ()),
+        ("Remove the line about tea from a.txt.", ("a.txt",), ()),
+        ("In a.py, f should be called g. Rename it.", ("a.py",), ()),
+        ("Set the port to 3 in a.ini, but don't change anything else.", ("a.ini",), ()),
+        ("Make me a new file b.txt with the names from a.csv.", (), ("b.txt",)),
         # None of these is forced: a wrong change is worse than none.
+        ("Add up the minutes in a.org.", (), ()),
+        ("Suppose the fee in a.ini rose by 2. Add it, what is it then?", (), ()),
+        ("Change of plan: what is in a.ini?", (), ()),
+        ("Put it in simple words: what does a.ini do?", (), ()),
+        ("Update me on a.ini.", (), ()),
+        ("Set a reminder to read a.ini.", (), ()),
+        ("Rename a.txt to b.txt.", (), ()),
+        ("Can you tell me what changed in a.ini?", (), ()),
         ("Set the port in a.ini to the value in b.txt.", (), ()),
         ("Compare a.ini to b.txt.", (), ()),
         ("What should I do to change the port in a.ini?", (), ()),

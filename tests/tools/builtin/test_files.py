@@ -232,7 +232,7 @@ FAULTS: list[tuple[CallForm, str]] = [
     ),
     (
         call("edit-file", path="notes.txt", old="t", new="T"),
-        "notes.txt contains that text 2 times; give more of it, or :all True.",
+        'notes.txt contains that text 2 times; give more of it, such as :old "two" or "three", or :all True.',
     ),
     (call("edit-file", path="notes.txt", old="", new="x"), "The text to replace is empty."),
     (call("edit-file", path="gone", old="a", new="x"), f"{THERE_IS_NO_FILE} gone."),
@@ -316,6 +316,12 @@ def test_a_long_change_is_shown_in_part(here: Gateway, home: Path) -> None:
     files(home, {"long.txt": "x" * 300 + "\n" + "a\n" * 100})
     lines = here.pass_through('(edit-file "long.txt" :old "a" :new "b" :all True)').value.splitlines()
     assert (lines[2], lines[-1], len(lines)) == (" " + "x" * 199 + "…", "… 142 more lines", 62)
+
+
+def test_a_line_that_is_there_twice_is_told_with_the_line_before_it(here: Gateway, home: Path) -> None:
+    (home / "box.ini").write_text("[a]\non = 1\n[b]\non = 1\n")
+    result = here.pass_through(call("edit-file", path="box.ini", old="on = 1", new="on = 0"))
+    assert ':old "[a]\\non = 1" or "[b]\\non = 1", or :all True.' in result.message
 
 
 SHAPE = ':edits [["old" "new"] …]'

@@ -98,6 +98,18 @@ EXAMPLES: list[tuple[str, str, Any]] = [
     ("(last [4 5])", "(next (iter (cut (list [4 5]) -1 None)) None)", 5),
     ("(rest [4 5])", "(cut (list [4 5]) 1 None)", [5]),
     ("(count [4 5])", "(len [4 5])", 2),
+    ("(mean [1 2])", "((fn [items] (/ (sum items) (len items))) (list [1 2]))", 1.5),
+    (
+        '(days-between "2026-02-28" "2026-03-01")',
+        '(- (. (- (do (import datetime :as it_1) ((. it_1 date fromisoformat) "2026-02-28"))'
+        ' (do (import datetime :as it_2) ((. it_2 date fromisoformat) "2026-03-01"))) days))',
+        1,
+    ),
+    (
+        '(weekday "2026-03-01")',
+        '((. (do (import datetime :as it_1) ((. it_1 date fromisoformat) "2026-03-01")) strftime) "%A")',
+        "Sunday",
+    ),
     ("(inc 4)", "(+ 4 1)", 5),
     ("(dec 4)", "(- 4 1)", 3),
     ("(empty? [])", "(not [])", True),
@@ -138,6 +150,9 @@ def test_no_name_is_in_two_rows() -> None:
 
 
 MEANINGS: list[tuple[str, Any]] = [
+    ('(setv datetime 1) [(days-between "2024-03-01" "2024-02-28") datetime]', [-2, 1]),
+    ("(average (map inc [1 2 3]))", 3.0),
+    ("(defn mean [x] x) (mean [1 2])", [1, 2]),
     ("#t", True),
     ("(if #f 1 2)", 2),
     ("[nil null none true false]", [None, None, None, True, False]),
