@@ -179,6 +179,8 @@ class Session:
 
     def forget_opening(self) -> None:
         """Delete the secrets in the openings, unless some work may still be resumed."""
+        if not self.transcript.has_secrets(self.id):
+            return
         openings = [
             event for event in self.transcript.secret_openings(self.id) if event.said.get("user") == self.user
         ]

@@ -122,6 +122,7 @@ class Transcript:
             text = shown = with_marks(kind, last + 1, now, run, parent, key, written)
             if bare is not data:
                 shown = event_form(kind, last + 1, now, run, parent, key, bare)
+                known.pop(("bare", session), None)
             digest = digest_of(before, shown)
             event = Event(session, last + 1, now, run, kind, parent, key, text, shown, digest, status)
             _insert(execute, session, event)
@@ -214,23 +215,30 @@ class Transcript:
     def forget_secrets(self, session: str, *, run: str = "", key: str = "", asked: bool = False) -> None:
         """Remove the secrets from the events of a run, or of a call without a run, that has ended, inner
         calls included. ``asked`` says that a person was asked about the call."""
-        own = "run = ?" if run else "(run = '' AND (key = ? OR key LIKE ? || '/%'))"
-        name = run or key
-        which = f"session = ? AND shown IS NOT NULL AND ({own} OR run LIKE ? || '/%')"
-        values = (session, name, *(() if run else (name,)), name)
         with self._store().transaction() as execute:
-            secret = execute(f"SELECT {COLUMNS} FROM {WITH_SECRETS} WHERE {which} ORDER BY seq", values)  # noqa: S608
-            for event in map(_event, secret):
-                if event.kind == "receipt":
-                    self._forget_receipt(execute, session, event)
-            if secret:
-                execute("DELETE FROM checkpoints WHERE session = ?", (session,))  # others may have them
-                execute(f"UPDATE {WITH_SECRETS} SET form = shown, shown = NULL WHERE {which}", values)  # noqa: S608
+            if self.has_secrets(session):
+                self._forget_events(execute, session, run, key)
+            else:  # as after almost every call
+                self._store().known["bare", session] = True
             if run or asked:
                 self._forget_requests(execute, session)
             if run:
                 self._forget_texts(execute, session, run)
                 execute("DELETE FROM checkpoints WHERE session = ? AND run = ?", (session, run))
+
+    def _forget_events(self, execute: Statement, session: str, run: str, key: str) -> None:
+        """Remove the secrets from the events of a run or call, from its receipts, and from checkpoints."""
+        own = "run = ?" if run else "(run = '' AND (key = ? OR key LIKE ? || '/%'))"
+        name = run or key
+        which = f"session = ? AND shown IS NOT NULL AND ({own} OR run LIKE ? || '/%')"
+        values = (session, name, *(() if run else (name,)), name)
+        secret = execute(f"SELECT {COLUMNS} FROM {WITH_SECRETS} WHERE {which} ORDER BY seq", values)  # noqa: S608
+        for event in map(_event, secret):
+            if event.kind == "receipt":
+                self._forget_receipt(execute, session, event)
+        if secret:
+            execute("DELETE FROM checkpoints WHERE session = ?", (session,))  # others may have them
+            execute(f"UPDATE {WITH_SECRETS} SET form = shown, shown = NULL WHERE {which}", values)  # noqa: S608
 
     def _forget_receipt(self, execute: Statement, session: str, event: Event) -> None:
         """Remove the secrets from a receipt's result, unless the event has it. If its call only reads, the
@@ -272,7 +280,10 @@ class Transcript:
                 )
 
     def has_secrets(self, session: str) -> bool:
-        """Whether an event of a session still contains secrets that must be removed."""
+        """Whether an event of a session still contains secrets that must be removed; outside a transaction, as
+        of the last one."""
+        if ("bare", session) in self._store().known:
+            return False
         sql = f"SELECT 1 FROM {WITH_SECRETS} WHERE session = ? AND shown IS NOT NULL LIMIT 1"  # noqa: S608
         return bool(self._store().execute(sql, (session,)))
 

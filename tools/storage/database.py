@@ -164,8 +164,8 @@ class Store:
         self._made = self._safe = 0  # transactions without a sync, and how many of them are on disk
         self._syncs = True  # whether the connection now syncs commits
         self._changes = 0  # rows that the connection had changed before the open transaction
-        # Cached facts about the rows, to be read and changed only in transactions: emptied after another
-        # connection has written, or a transaction is rolled back.
+        # Cached facts about the rows, to be changed only in transactions: emptied after another connection
+        # has written, or a transaction is rolled back. Outside a transaction they are those of the last one.
         self.known: dict[tuple[str, str], Any] = {}
         self._version_seen = -1
         # Whether ``execute`` reads damaged texts, with a mark for each bad byte, and the ones it found.

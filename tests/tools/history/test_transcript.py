@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from typing import Any
@@ -192,6 +193,21 @@ def test_a_secret_stays_in_the_true_form_until_the_run_is_over(transcript: Trans
     (after,) = events(transcript)
     assert (after.data, after.digest) == (event.said, event.digest)
     transcript.verify("s")
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_secret_that_comes_after_a_look_without_one_is_removed(
+    store: Store, transcript: Transcript, elsewhere: bool
+) -> None:
+    transcript.forget_secrets("s", key="c0")  # finds none, and remembers that
+    assert not transcript.has_secrets("s")
+    with contextlib.closing(Store(store.path)) as other:
+        writer = Transcript(lambda: other) if elsewhere else transcript
+        writer.hide("s", ["hunter2"])
+        writer.add("s", "call", {"form": 'say "hunter2"'}, key="c1")
+    transcript.forget_secrets("s", key="c1")
+    (event,) = events(transcript)
+    assert event.text == event.shown
 
 
 # Round trips
