@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import field
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -118,8 +118,13 @@ def _tried(lock: int, how: int) -> bool:
 
 def lock_path(name: str, suffix: str = "lock") -> Path:
     """The file of a lock."""
+    return _lock_in(str(state_dir()), name, suffix)
+
+
+@lru_cache(maxsize=64)  # each call of a person takes the lock of its session
+def _lock_in(state: str, name: str, suffix: str) -> Path:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    return state_dir() / "locks" / f"{digest[:32]}.{suffix}"
+    return Path(state, "locks", f"{digest[:32]}.{suffix}")
 
 
 # The lock of a session in use: shared by all processes that write its events, exclusive for a process that

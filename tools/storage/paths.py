@@ -228,6 +228,8 @@ def is_missing(path: str | os.PathLike[str]) -> bool:
 def private_folder(folder: Path) -> None:
     """Create a folder that only its user can read (0700). Folders of the state that an older version left
     readable for others are closed, with the files in them. Raises OSError."""
+    if folder in _CLOSED and folder.is_dir():
+        return
     state = state_dir()
     if folder != state and state not in folder.parents:  # a host's own folder, for its own store
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
