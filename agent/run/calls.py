@@ -99,7 +99,7 @@ class Calls:
         marks: dict[str, Any] = {"key": key} if key else {}
         call = new_call(form, route=route, user=user, session=self.host.session, **marks)
         if not key:
-            call = replace(call, key=f"{self.host.session}/{call.id}")
+            call = call.changed(key=f"{self.host.session}/{call.id}")
         result = await self.host.door.dispatch(call, self.context(user=user))
         if result.audit.get("written") is False:  # it was broken off, so the earlier call still counts
             return result

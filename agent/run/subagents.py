@@ -60,7 +60,7 @@ def services_for(agent: SessionHost, run: Run | None = None) -> Services:
         from quoth.agent.run.observation import RunRouter  # here: a call of a person needs no run
 
         router = RunRouter(run, router)
-    return replace(given, model=model, team=team, router=router)
+    return given.changed(model=model, team=team, router=router)
 
 
 def model_of(run: Run) -> Backend:

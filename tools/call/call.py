@@ -114,11 +114,11 @@ def _of_data(said: dict[str, Any]) -> ArgumentOrigin:
 
 
 class Record:
-    """The base of a frozen dataclass that is copied often and validates nothing when it is created."""
+    """The base of a frozen dataclass that is copied often."""
 
     def changed(self, **fields: Any) -> Self:
-        """A copy with these fields changed; 30 times as fast as ``dataclasses.replace``. Raises TypeError for
-        an unknown field."""
+        """A copy with these fields changed, not validated again; 30 times as fast as ``dataclasses.replace``.
+        Raises TypeError for an unknown field."""
         made = object.__new__(type(self))
         said = made.__dict__
         said.update(self.__dict__)

@@ -11,7 +11,7 @@ from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TypeAlias
 
-from quoth.tools.call.call import Call, Verdict
+from quoth.tools.call.call import Call, Record, Verdict
 from quoth.tools.errors import ToolError, UsageError
 from quoth.tools.lazy_dataclass import dataclass
 
@@ -299,7 +299,7 @@ NO_PERMISSION: PermissionBroker = _missing(
 
 
 @dataclass(frozen=True)
-class Services:
+class Services(Record):
     """The services of one agent's tools. Raises UsageError for an object without a required method."""
 
     memory: MemoryStore = NO_MEMORY
