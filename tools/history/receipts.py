@@ -286,7 +286,8 @@ class StoreCallLog:
         self._open[call.id] = _Open(tool, call, consent)
         if HARMLESS.issuperset(tool.effects) and (call.run or tool.name != PROGRAMS):
             return False  # in a run, its reply is already recorded
-        self.place(call.id)
+        with self._transcript.together(synced=False):  # on disk before an inner call does more than read
+            self.place(call.id)
         return True
 
     def running(self, call: str) -> Call | None:

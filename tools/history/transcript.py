@@ -280,8 +280,8 @@ class Transcript:
                 )
 
     def has_secrets(self, session: str) -> bool:
-        """Whether an event of a session still contains secrets that must be removed; outside a transaction, as
-        of the last one."""
+        """Whether an event of a session still contains secrets that must be removed; outside a transaction,
+        as of the last one."""
         if ("bare", session) in self._store().known:
             return False
         sql = f"SELECT 1 FROM {WITH_SECRETS} WHERE session = ? AND shown IS NOT NULL LIMIT 1"  # noqa: S608

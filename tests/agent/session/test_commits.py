@@ -54,6 +54,20 @@ def test_a_step_is_synced_once_and_a_change_before_and_after(
     assert counts[1] - counts[0] == 2 * syncs
 
 
+@pytest.mark.parametrize(
+    ("program", "syncs"), [("(look)", 1), ("(do (look) (look))", 1), ("(do (look) (put))", 3)]
+)
+def test_a_persons_program_is_synced_once_and_around_each_change(
+    tmp_path: Path, disk: disks.CountingDisk, program: str, syncs: int
+) -> None:
+    tools = [tool("look", lambda: "seen", effects=["reads"]), tool("put", lambda: "put", effects=["memory"])]
+    with Agent(**grouped(workspace=tmp_path, tools=tools, session="s")) as agent:
+        assert agent.eval("(look)").ok
+        before = disk.synced
+        assert agent.eval(program).ok
+        assert disk.synced - before == syncs
+
+
 def test_a_model_is_not_told_what_is_not_on_disk(tmp_path: Path, disk: disks.CountingDisk) -> None:
     def look() -> str:
         disk.error = OSError(errno.ENOSPC, "no space")
