@@ -28,6 +28,7 @@ from quoth.tools.lisp.printer import print_string
 HOW_MANY = r"(?i)\bmany\b|\bcount\b|\bnumber of\b"
 WHICH_FILE = r"(?i)\b(?:which|what) (?:file|note|document)s?\b"
 SAYS_NO = r"(?i)\b(?:no|not|none|nothing|neither|nobody|without|missing)\b|n['’]t\b"
+ASKED = ("denied", "pending")  # a person decides
 HEAD_COUNT = 20  # a model may count fewer in its head
 
 
@@ -59,6 +60,14 @@ def _number(answer: Answer) -> str:
         shown.update(range(HEAD_COUNT))
     new = next((number for number in numbers_in(answer.text) if number not in shown), None)
     return "" if new is None else f"No result contains {new}. Look further, or compute it with eval."
+
+
+def _undone(answer: Answer) -> str:
+    """A file was to be changed, and nothing was, and it does not say so."""
+    done = any(call.result.side_effects or call.result.status in ASKED for call in answer.calls)
+    if not asked_by(answer.task).changed or done or answer.denies:
+        return ""
+    return "Nothing was changed. Change it, or say that it is not done, and why."
 
 
 def _unfound(answer: Answer) -> str:
@@ -121,4 +130,4 @@ def _unseen(answer: Answer) -> str:
     return f"You have not looked into {unseen[0]}." if unseen else ""
 
 
-DOUBTS: tuple[Callable[[Answer], str], ...] = (_number, _unfound, _file, _silent, _made_up, _unseen)
+DOUBTS: tuple[Callable[[Answer], str], ...] = (_undone, _number, _unfound, _file, _silent, _made_up, _unseen)

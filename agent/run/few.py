@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quoth.agent.run.evidence import asked_by
-from quoth.neuro.prompt.belt import few_text, word_scores
+from quoth.neuro.prompt.belt import few_text, named_by, word_scores
 from quoth.tools.registry.table import ToolTable
 
 MOST = 6  # measured with the embedded models by tests/bench/everyday.py
 OTHERS = 2  # of these, for words of the task
-SURE = 4  # the score of one word in a tool's name
+SURE = 4  # the score of one word in a tool's name, which a question needs
 FOR_QUESTIONS = ("read-file", "grep-search", "eval", "list-files")
 USUAL = ("read-file", "grep-search", "edit-file", "write-file", "eval", "list-files")
 
@@ -23,10 +23,11 @@ def fitting(table: ToolTable, task: str) -> tuple[str, ...]:
     names = table.shown.names()
     if len(names) <= MOST:
         return ()
-    usual = [name for name in (FOR_QUESTIONS if asked_by(task).only_asks else USUAL) if name in names]
+    asks, named = asked_by(task).only_asks, named_by(table, task)
+    usual = [name for name in (FOR_QUESTIONS if asks else USUAL) if name in names]
     scores = word_scores(table, task)
     others = sorted((name for name in names if name not in USUAL), key=lambda name: -scores[name])
-    sure = [name for name in others if scores[name] >= SURE][:OTHERS]
+    sure = [name for name in others if (name in named if asks else scores[name] >= SURE)][:OTHERS]
     rest = usual if len(usual) >= len(FOR_QUESTIONS) else [*usual, *others]  # a table of other tools
     chosen = {*dict.fromkeys([*sure, *rest][:MOST])}
     return tuple(name for name in names if name in chosen)

@@ -4,9 +4,9 @@ The first that is open says what the model must do next (coach.py). Each rule re
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from quoth.agent.reply import CallRecord
 from quoth.agent.run.evidence import (
@@ -31,6 +31,7 @@ from quoth.neuro.prompt.grammar import NO_BOUNDS, Bounds
 from quoth.neuro.prompt.surroundings import may_compute
 from quoth.tools.call.call import PROGRAMS
 from quoth.tools.lisp.printer import print_string
+from quoth.tools.lisp.reader import read_one
 from quoth.tools.registry.table import CognitiveTool
 
 LISTER = "list-files"
@@ -42,7 +43,6 @@ MEAN = r"(?i)\b(?:average|mean)\b"
 NOW = r"(?i)\b(?:ago|left|now|since|till|today|until)\b"
 TABLES = (".csv", ".tsv")
 PARTED = (*TABLES, ".cfg", ".ini", ".json", ".org", ".toml", ".yaml", ".yml")  # a line needs its head
-PIECES = ("old", "edits", "all")  # parameters of an edit that replaces
 ARITHMETIC = Bounds(arithmetic=True)
 MOST_DATES = 8  # each pair of them is one way to write the program
 MOST_WORDS = 3  # that are searched in vain
@@ -102,9 +102,9 @@ def _look(seen: TaskState) -> Step | None:
         if has_read(file, seen.calls):
             continue
         if whole or file.endswith(TABLES):
-            return Step(f"Next: read {file}.", _reads, Bounds(paths=(file,)))
+            return Step(f"Next: read {file}.", _reads, _at(file))
         if not has_shown(file, seen.calls):
-            return Step(f"Next: look into {file}.", _looks_into, Bounds(paths=(file,)))
+            return Step(f"Next: look into {file}.", _looks_into, _at(file))
     return None
 
 
@@ -114,7 +114,7 @@ def _search_first(seen: TaskState) -> Step | None:
         return None
     if re.search(LISTS, seen.task):
         return Step("", _searches)
-    return Step("", _searches_texts, Bounds(paths=(".",)))
+    return Step("", _searches_texts, _at("."))
 
 
 def _search_on(seen: TaskState) -> Step | None:
@@ -124,21 +124,19 @@ def _search_on(seen: TaskState) -> Step | None:
     unread = [file for file in seen.listed if not has_read(file, seen.calls)]
     named = [file for file in unread if print_string(file) in last.result.message]
     if named and f"({READER} " in last.result.message:
-        return Step(f"Next: read {named[0]}.", _reads, Bounds(paths=(named[0],)))
+        return Step(f"Next: read {named[0]}.", _reads, _at(named[0]))
     path = str(last.form.args.get("path", "."))
     if (
         is_file_name(path)
         and not has_read(path, seen.calls)
         and path in texts_shown(seen.task, seen.calls[:-1])
     ):
-        return Step(f"Next: read {path}.", _reads, Bounds(paths=(path,)))
+        return Step(f"Next: read {path}.", _reads, _at(path))
     tried = [str(call.form.args.get("pattern", "")).lower() for call in seen.calls if is_in_vain(call)]
     words = [word for word in words_in(seen.task) if not any(word in one for one in tried)]
     if not words or len(tried) >= MOST_WORDS:
         return None
-    return Step(
-        f"Next: search for another word, such as {', '.join(words[:3])}.", _searches, Bounds(paths=(".",))
-    )
+    return Step(f"Next: search for another word, such as {', '.join(words[:3])}.", _searches, _at("."))
 
 
 def _read_hit(seen: TaskState) -> Step | None:
@@ -147,7 +145,7 @@ def _read_hit(seen: TaskState) -> Step | None:
     near = [file for file in hit_files(seen.calls) if not has_read(file, seen.calls)]
     always = seen.doubted or re.search(EXPLAINS, seen.task)
     first = next((file for file in near if always or file.endswith(PARTED)), "")
-    return Step(f"Next: read {first}.", _reads, Bounds(paths=(first,))) if first else None
+    return Step(f"Next: read {first}.", _reads, _at(first)) if first else None
 
 
 def _rows(seen: TaskState) -> Step | None:
@@ -157,7 +155,7 @@ def _rows(seen: TaskState) -> Step | None:
     left = next((file for file in tables if has_read(file, seen.calls) and file not in searched), "")
     if not left or seen.asked.changed:
         return None
-    return Step(f"Next: search {left} for the rows of the task.", _searches_texts, Bounds(paths=(left,)))
+    return Step(f"Next: search {left} for the rows of the task.", _searches_texts, _at(left))
 
 
 def _reckon(seen: TaskState) -> Step | None:
@@ -167,14 +165,12 @@ def _reckon(seen: TaskState) -> Step | None:
     dates = dates_in([seen.task, *results_in(seen.calls)])
     now = [seen.today] if re.search(NOW, seen.task) else []
     days = sorted(dict.fromkeys([*dates, *now]))
-    if not dates or len(days) > MOST_DATES:
-        return None
     programs = [f'(weekday "{day}")' for day in dates] if seen.asked.weekday else []
     if seen.asked.days:
         programs += [f'(days-between "{one}" "{later}")' for one, later in combinations(days, 2)]
-    return (
-        Step("Next: compute it with eval.", _computes, Bounds(programs=tuple(programs))) if programs else None
-    )
+    if not dates or not programs or len(days) > MOST_DATES:
+        return None
+    return Step("Next: compute it with eval.", _computes, Bounds(only={"form": tuple(programs)}))
 
 
 def _compute(seen: TaskState) -> Step | None:
@@ -204,13 +200,23 @@ def _change(seen: TaskState) -> Step | None:
     forced on the model."""
     for file in (found_among(name, seen.named) for name in seen.asked.changed):
         if file and not has_written(file, seen.calls):
-            unused = PIECES if seen.asked.adds else PIECES[1 : 2 if re.search(EVERYWHERE, seen.task) else 3]
-            what = "add it at the end of" if seen.asked.adds else "make the change in"
-            return Step(f"Next: {what} {file}.", _edits, Bounds(paths=(file,), unused=unused))
+            if all(map(_fails, seen.calls[-2:])) and len(seen.calls) > 1:
+                continue
+            if seen.asked.adds:
+                add = _at(file, needed=("new",), unused=("old", "edits", "all"))
+                return Step(f"Next: add it at the end of {file}.", _edits, add)
+            if places := _places(seen.calls[-1]) if seen.calls else ():
+                one = _at(file, unused=("old", "new", "all"))
+                one = one._replace(only={**one.only, "edits": places})
+                return Step(f"Next: choose the place for the change in {file}.", _edits, one)
+            unused = ("edits",) if re.search(EVERYWHERE, seen.task) else ("edits", "all")
+            return Step(
+                f"Next: make the change in {file}.", _edits, _at(file, needed=("old", "new"), unused=unused)
+            )
     for name in seen.asked.made if seen.listed else ():
         if not found_among(name, seen.named) and not has_written(name, seen.calls):
-            only = Bounds(paths=(name,) if seen.named else ())
-            return Step(f"Next: write {name}.", creates if seen.named else any_tool, only)
+            how = (creates, _at(name)) if seen.named else (any_tool, NO_BOUNDS)
+            return Step(f"Next: write {name}.", *how)
     return None
 
 
@@ -224,6 +230,25 @@ STEPS: tuple[Callable[[TaskState], Step | None], ...] = (
     _compute,
     _change,
 )
+
+
+def _fails(call: CallRecord) -> bool:
+    return call.result.status in ("error", "invalid")
+
+
+def _places(call: CallRecord) -> tuple[Any, ...]:
+    """The edits that an edit may have meant whose text is there a few times: one for each place that its
+    message names."""
+    old, new = call.form.args.get("old"), call.form.args.get("new")
+    listed = call.result.message.partition(" times; give more of it, such as :old ")[2]
+    if not (_fails(call) and isinstance(old, str) and isinstance(new, str)):
+        return ()
+    ways = (str(read_one(way)) for way in re.findall(r'"(?:[^"\\]|\\.)*"', listed))
+    return tuple([[way, way.replace(old, new)]] for way in ways)
+
+
+def _at(path: str, needed: Collection[str] = (), unused: Collection[str] = ()) -> Bounds:
+    return Bounds(only={"path": (path,)}, needed=needed, unused=unused)
 
 
 def _reads(tool: CognitiveTool) -> bool:

@@ -415,6 +415,12 @@ def word_scores(table: ToolTable, words: str) -> dict[str, int]:
     return {tool.name: _score(_words_of(tool), wanted) for tool in table.shown}
 
 
+def named_by(table: ToolTable, words: str) -> set[str]:
+    """The shown tools that have one of these words in their names."""
+    wanted = _wanted(words)
+    return {tool.name for tool in table.shown if any(word in _words_of(tool)[0] for word in wanted)}
+
+
 def _wanted(words: str) -> list[str]:
     """The stems of the words that mean something, as _score looks for them."""
     meant = stems(" ".join(word for word in words.split() if word.lower() not in STOP_WORDS))

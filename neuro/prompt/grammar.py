@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, get_args, get_origin
 
 from quoth.neuro.reading.tag_lines import prefix_of, takes_line
@@ -106,16 +107,16 @@ HEADS = """do let if when cond for while lfor dfor sfor setv defn try not and or
 
 class Bounds(NamedTuple):
     """What the next reply of a model may be: it calls no tool of ``without``; it may begin with ``lead``
-    although it must call; ``paths`` are the only files for its calls and ``programs`` its only programs, if
-    there are any; with ``arithmetic`` its programs are of numbers alone; it gives no parameter of
-    ``unused``."""
+    although it must call; ``only`` are the only values of parameters, which it must give, by their names;
+    it gives each parameter of ``needed`` and none of ``unused``; with ``arithmetic`` its programs are of
+    numbers alone."""
 
     without: Collection[str] = ()
     lead: str = ""
-    paths: tuple[str, ...] = ()
-    programs: tuple[str, ...] = ()
-    arithmetic: bool = False
+    only: Mapping[str, tuple[Any, ...]] = MappingProxyType({})
+    needed: Collection[str] = ()
     unused: Collection[str] = ()
+    arithmetic: bool = False
 
 
 NO_BOUNDS = Bounds()
@@ -168,14 +169,13 @@ class Arithmetic(Code):
 
 
 def bound_to(table: ToolTable, bounds: Bounds, spelling: Spelling) -> ToolTable:
-    """The shown tools with a parameter ``path`` that is required and has only the paths of the ``bounds``,
-    and with programs within them."""
+    """The shown tools with parameters within the ``bounds``."""
 
     def bound(param: Param) -> Param:
-        if bounds.paths and param.name == "path":
-            return replace(param, default=REQUIRED, choices=bounds.paths)
-        if bounds.programs and param.type is Code:
-            return replace(param, choices=bounds.programs)
+        if param.name in bounds.only:
+            return replace(param, default=REQUIRED, choices=bounds.only[param.name])
+        if param.name in bounds.needed:
+            return replace(param, default=REQUIRED)
         if bounds.arithmetic and param.type is Code and not spelling.json:
             return replace(param, type=Arithmetic)
         return param

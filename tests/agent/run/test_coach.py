@@ -60,6 +60,10 @@ class Told:
         """The only paths that a call may name; empty if it may name any."""
         return set(re.findall(r':path " \("\\"(.+?)\\""\)', self.grammars[turn]))
 
+    def arguments(self, turn: int, tool: str) -> set[str]:
+        """The parameters of a tool that a call may give."""
+        return set(re.findall(r":([\w-]+) ", self._rule(turn, f"call-{tool}")))
+
     def _rule(self, turn: int, name: str) -> str:
         found = re.search(rf"^{name} ::= (.*)$", self.grammars[turn], re.MULTILINE)
         return found[1] if found else ""
@@ -101,6 +105,40 @@ def test_a_file_is_read_before_it_is_changed(tmp_path: Path) -> None:
     assert not told.may_answer(1)
     assert told.may_answer(2)
     assert "533" in (tmp_path / "phones.txt").read_text()
+
+
+BOX = {"box.ini": "[web]\non = 1\n[index]\non = 1\n"}
+READ_BOX, TURN_OFF = '(read-file :path "box.ini")', '(edit-file :path "box.ini" :old "on = 1" :new "on = 0")'
+
+
+def test_a_text_that_is_there_twice_is_changed_at_a_place_that_the_model_chooses(tmp_path: Path) -> None:
+    choice = r'(edit-file :path "box.ini" :edits [["[index]\non = 1" "[index]\non = 0"]])'
+    task = "Turn the index off in box.ini (on = 0)."
+    told = Told(files(tmp_path, BOX), task, READ_BOX, TURN_OFF, choice, "It is off.", consent=SayYes())
+    assert told.heard[2].endswith("Next: choose the place for the change in box.ini.")
+    assert [told.arguments(turn, "edit-file") for turn in (1, 2)] == [
+        {"path", "old", "new"},
+        {"path", "edits"},
+    ]
+    assert (tmp_path / "box.ini").read_text() == "[web]\non = 1\n[index]\non = 0\n"
+
+
+def test_a_change_that_fails_twice_is_told_and_the_file_is_not_written_anew(tmp_path: Path) -> None:
+    wrong = '(edit-file :path "box.ini" :old "off" :new "on")'
+    task = "Turn the index off in box.ini."
+    said = ("It is off.", "It could not be done: no.")
+    told = Told(files(tmp_path, BOX), task, READ_BOX, wrong, wrong, *said, consent=SayYes())
+    assert not any("write-file" in told.may_call(turn) for turn in range(5))
+    assert told.heard[4].startswith("Nothing was changed. Change it, or say that it is not done, and why.")
+    assert told.reply.text == "It could not be done: no."
+
+
+def test_what_is_added_goes_to_the_end_of_a_file(tmp_path: Path) -> None:
+    add = '(edit-file :path "stock.txt" :new "plums 4")'
+    told = Told(tmp_path, "Add plums 4 to stock.txt.", READ_STOCK, add, "Added.", consent=SayYes())
+    assert told.heard[1].endswith("Next: add it at the end of stock.txt.")
+    assert told.arguments(1, "edit-file") == {"path", "new"}
+    assert (tmp_path / "stock.txt").read_text() == "apples 12\npears 30\nplums 4\n"
 
 
 def test_each_file_that_is_to_be_written_is_written(tmp_path: Path) -> None:
@@ -247,7 +285,6 @@ def test_days_are_counted_between_dates_that_were_read(tmp_path: Path) -> None:
     assert [
         pair for pair in PAIRS if f'days-between \\"{pair[0]}\\" \\"{pair[1]}\\"' in told.grammars[2]
     ] == PAIRS
-    assert "form" not in told._rule(2, "call-eval").replace(":form", "")
     assert told.reply.calls[-1].result.value == 4
 
 
