@@ -34,13 +34,13 @@ def _decorated(cls: type, frozen: bool = False, eq: bool = True, repr: bool = Tr
     dataclasses.dataclass(init=False, repr=False, eq=False, frozen=heir)(cls)
     cls.__dataclass_params__.frozen = frozen  # type: ignore[attr-defined]  # for classes that inherit it
     for name in lazy:
-        setattr(cls, name, _Lazy(cls, name))
+        setattr(cls, name, _LazyMethod(cls, name))
     if frozen and not heir:
         _freeze(cls)
     return cls
 
 
-class _Lazy:
+class _LazyMethod:
     """A method that is not compiled yet: the first use puts it in its place."""
 
     def __init__(self, cls: type, name: str) -> None:

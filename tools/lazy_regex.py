@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 else:
 
     def compile(pattern, flags=0):
-        return _Lazy(pattern, flags)
+        return _LazyPattern(pattern, flags)
 
 
-class _Lazy:
+class _LazyPattern:
     """Has every attribute of the compiled pattern; from the second use on as one of its own."""
 
     def __init__(self, pattern: str, flags: int) -> None:

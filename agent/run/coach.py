@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from quoth.agent.reply import CallRecord
-from quoth.agent.run.doubts import Answer, doubt_of
+from quoth.agent.run.doubts import ModelAnswer, doubt_of
 from quoth.agent.run.evidence import asked_by, dates_in, listed_in
 from quoth.agent.run.observation import Repeats, call_digest, is_hitless, is_informative
 from quoth.agent.run.run import Run, Turn
@@ -104,7 +104,7 @@ def _doubt(text: str, run: Run) -> str:
         return ""
     known = "\n".join(str(block) for block in run.state.known.values())
     return doubt_of(
-        Answer(text, run.spec.task, tuple(run.state.calls), known, listed_in(run.spec.surroundings))
+        ModelAnswer(text, run.spec.task, tuple(run.state.calls), known, listed_in(run.spec.surroundings))
     )
 
 

@@ -1,5 +1,5 @@
-"""Doubts about an answer of a small model, of which it is told one in a run: what the answer says and no
-result has shown, or what the task asks and it does not say. Each rule reads an Answer alone."""
+"""Doubts about an answer of a small model, one in a run: what the answer says and no
+result has shown, or what the task asks and it does not say. Each rule reads an ModelAnswer alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ASKED = ("denied", "pending")  # a person decides
 HEAD_COUNT = 20  # a model may count fewer in its head
 
 
-class Answer(NamedTuple):
+class ModelAnswer(NamedTuple):
     """An answer, the task, the calls before it, the text of the memory, and the files of the place."""
 
     text: str
@@ -47,12 +47,12 @@ class Answer(NamedTuple):
         return re.search(SAYS_NO, self.text) is not None
 
 
-def doubt_of(answer: Answer) -> str:
+def doubt_of(answer: ModelAnswer) -> str:
     """The first doubt about an answer; empty for none."""
     return next((doubt for rule in DOUBTS if (doubt := rule(answer))), "")
 
 
-def _number(answer: Answer) -> str:
+def _number(answer: ModelAnswer) -> str:
     """It has a number that nothing has shown."""
     shown = numbers_shown(f"{answer.task}\n{answer.known}", answer.calls)
     counts = re.search(HOW_MANY, answer.task)
@@ -62,7 +62,7 @@ def _number(answer: Answer) -> str:
     return "" if new is None else f"No result contains {new}. Look further, or compute it with eval."
 
 
-def _undone(answer: Answer) -> str:
+def _undone(answer: ModelAnswer) -> str:
     """A file was to be changed, and nothing was, and it does not say so."""
     done = any(call.result.side_effects or call.result.status in ASKED for call in answer.calls)
     if not asked_by(answer.task).changed or done or answer.denies:
@@ -70,7 +70,7 @@ def _undone(answer: Answer) -> str:
     return "Nothing was changed. Change it, or say that it is not done, and why."
 
 
-def _unfound(answer: Answer) -> str:
+def _unfound(answer: ModelAnswer) -> str:
     """The task is about a name, or a word that was searched in vain, and the answer does not say that it is
     missing."""
     asked = asked_by(answer.task)
@@ -85,7 +85,7 @@ def _unfound(answer: Answer) -> str:
     return f"No result contains {print_string(missing[0])}. If it is not there, say so." if missing else ""
 
 
-def _file(answer: Answer) -> str:
+def _file(answer: ModelAnswer) -> str:
     """It does not name the file that the task asks for."""
     touched = [file.rpartition("/")[2] for file in files_touched(answer.calls) if is_file_name(file)]
     if not re.search(WHICH_FILE, answer.task) or not touched or any(file in answer.text for file in touched):
@@ -93,7 +93,7 @@ def _file(answer: Answer) -> str:
     return "The task asks for a file. Name it."
 
 
-def _silent(answer: Answer) -> str:
+def _silent(answer: ModelAnswer) -> str:
     """Nothing in it is from one of several files alone, but the first. What two files have in common, or not,
     may be in none."""
     asked = asked_by(answer.task)
@@ -112,7 +112,7 @@ def _words(*texts: str) -> set[str]:
     return {word.lower() for text in texts for word in re.findall(r"\w+", text)}
 
 
-def _made_up(answer: Answer) -> str:
+def _made_up(answer: ModelAnswer) -> str:
     """None of its new words was shown, or a quotation was not."""
     told, before = texts_shown(f"{answer.task}\n{answer.known}", answer.calls), answer.task.lower()
     words = [word for word in words_in(answer.text) if word[:4] not in before]
@@ -123,11 +123,19 @@ def _made_up(answer: Answer) -> str:
     return f"No result contains {print_string(made_up[0])}. Look further." if made_up else ""
 
 
-def _unseen(answer: Answer) -> str:
+def _unseen(answer: ModelAnswer) -> str:
     """It names a file that was not looked into."""
     touched = files_touched(answer.calls)
     unseen = [file for file in answer.listed if file in answer.text and file not in touched]
     return f"You have not looked into {unseen[0]}." if unseen else ""
 
 
-DOUBTS: tuple[Callable[[Answer], str], ...] = (_undone, _number, _unfound, _file, _silent, _made_up, _unseen)
+DOUBTS: tuple[Callable[[ModelAnswer], str], ...] = (
+    _undone,
+    _number,
+    _unfound,
+    _file,
+    _silent,
+    _made_up,
+    _unseen,
+)

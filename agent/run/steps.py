@@ -37,7 +37,7 @@ from quoth.tools.registry.table import CognitiveTool
 LISTER = "list-files"
 LISTS = r"files|folder|a file|file named"  # words of a task about the files themselves
 COMPARES = r"(?i)\b(?:both|but|compar\w+|differ\w*|missing|only|same)\b"
-EXPLAINS = r"(?i)\b(?:explain|meaning|means?|purpose|stands? for|why)\b"
+EXPLAINS = r"(?i)\b(?:explain|meaning|means?|purpose|stand for|why)\b"
 EVERYWHERE = r"(?i)\b(?:all|both|each|every|everywhere|rename|throughout|where)\b"
 MEAN = r"(?i)\b(?:average|mean)\b"
 NOW = r"(?i)\b(?:ago|left|now|since|till|today|until)\b"

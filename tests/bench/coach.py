@@ -31,7 +31,7 @@ def _without(rule: Callable[..., Any]) -> tuple[Any, ...]:
     return tuple(one for one in coach.STEPS if one is not rule)
 
 
-def _without_doubt(rule: Callable[[doubts.Answer], str]) -> Callable[[doubts.Answer], str]:
+def _without_doubt(rule: Callable[[doubts.ModelAnswer], str]) -> Callable[[doubts.ModelAnswer], str]:
     kept = [one for one in doubts.DOUBTS if one is not rule]
     return lambda answer: next((said for one in kept if (said := one(answer))), "")
 

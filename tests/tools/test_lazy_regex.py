@@ -41,7 +41,7 @@ def patterns(value: object) -> list[re.Pattern[str]]:
         return [
             one for each in (value.values() if isinstance(value, dict) else value) for one in patterns(each)
         ]
-    return [value] if isinstance(value, lazy_regex._Lazy) else []
+    return [value] if isinstance(value, lazy_regex._LazyPattern) else []
 
 
 @pytest.mark.parametrize("module", users())
