@@ -240,8 +240,9 @@ def _places(call: CallRecord) -> tuple[Any, ...]:
     """The edits that an edit may have meant whose text is there a few times: one for each place that its
     message names."""
     old, new = call.form.args.get("old"), call.form.args.get("new")
-    listed = call.result.message.partition(" times; give more of it, such as :old ")[2]
-    if not (_fails(call) and isinstance(old, str) and isinstance(new, str)):
+    said = call.result.message.removeprefix(f"{call.form.args.get('path')} contains that text ")
+    listed = said.partition(" times; give more of it, such as :old ")[2]
+    if said == call.result.message or not (isinstance(old, str) and isinstance(new, str)):
         return ()
     ways = (str(read_one(way)) for way in re.findall(r'"(?:[^"\\]|\\.)*"', listed))
     return tuple([[way, way.replace(old, new)]] for way in ways)
