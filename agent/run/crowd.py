@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from functools import cache
 from weakref import WeakSet
 
 CROWD = 100  # hosts of sessions in a process
@@ -20,10 +21,14 @@ def search_seldom() -> None:
 
 
 def join(host: object) -> None:
-    """Count the host of a session, until it is freed. A crowd makes the search seldom, unless the program has
-    set the threshold, frozen objects or switched the search off itself."""
+    """Count the host of a session, until it is freed. A process's first crowd makes the search seldom."""
     _hosts.add(host)
-    if len(_hosts) < CROWD or not gc.isenabled() or gc.get_threshold()[2] != PYTHONS_OWN:
-        return
-    if not gc.get_freeze_count():
+    if len(_hosts) >= CROWD:
+        _decide()
+
+
+@cache  # to count what is frozen takes as long as a search over it
+def _decide() -> None:
+    """Search seldom, unless the program has set the threshold, frozen objects or switched the search off."""
+    if gc.isenabled() and gc.get_threshold()[2] == PYTHONS_OWN and not gc.get_freeze_count():
         search_seldom()
