@@ -28,8 +28,16 @@ _ORDER = (
     r"(?:(?:in|on|at) \S+ )?"
 )
 _MAKES = rf"{_ORDER}(?:create|make|put|save|store|write)\b"
+# The same verbs in another meaning: "add the numbers in", "set up", "put it in one sentence", "Mark said".
+_FIGURES = r"(?:amounts|costs|figures|hours|numbers|prices|quantities|totals|values)"
+_NO_CHANGE = (
+    rf"add (?:\S+ ){{0,3}}up\b|add (?:\w+ ){{1,3}}?{_FIGURES} (?:from|in|of|together)\b(?!.*\bto\b)|"
+    r"\w+ (?:aside|me|of|said|says|theory|up|us)\b|(?:extend|mark) my\b|(?:in|de)crease in\b|"
+    r"turn (?:to\b|\S+ into\b)|switch statement|tick tock|"
+    r"put\b.* in(?:to)? (?:\w+ ){0,2}(?:answer|context|paragraphs?|reply|sentences?|words)\b"
+)
 _CHANGES = (
-    rf"{_ORDER}(?!add (?:\S+ ){{0,3}}up\b|\w+ (?:me|of|us)\b)"
+    rf"{_ORDER}(?!{_NO_CHANGE})"
     r"(?:add|adjust|append|bump|change|correct|decrease|disable|edit|enable|extend|fix|increase|insert|lower|"
     r"mark|raise|repair|replace|set|shorten|switch|tick|turn|update|put\b.* (?:at|in|into|on|to|under)|"
     r"(?:delete|remove|rename)\b.* (?:from|in|of)|rename (?:all|it|them)|give (?:each|it|them))\b"
@@ -41,6 +49,8 @@ _ELSEWHERE = r"\b(?:remind|reminder|memory|remember|calendar)\b"  # a change of 
 _FORBIDS = (
     r"(?:\b(?:never|not)|n't)(?: \w+){0,2} (?:add|alter|change|delete|edit|fix|modify|overwrite|rename|"
     r"replace|save|set|touch|update|write)\b|\bwithout (?:changing|editing|fixing|saving|touching|writing)\b|"
+    r"\b(?:add|change|delete|edit|remove|write) nothing\b(?! (?:else|more|other))|"
+    r"\bwould (?:be|become|happen)\b|"
     r"\b(?:suppose|leave \S+(?: \S+)? alone|only (?:ask|look|show|tell)\w*)\b"
 )
 _BUT = (  # it forbids more than the task
@@ -55,6 +65,7 @@ _DAYS = r"\b(?:how many|number of) days\b|\bdays (?:are |is )?(?:between|left)\b
 _WEEKDAY = r"\bweekday\b|\b(?:which|what) day\b|\bday of the week\b"
 _DATE = r"(?<![\d-])\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\d-])"
 _COMPUTES = (
+    rf"\badd (?:\w+ ){{1,3}}?{_FIGURES}\b|"
     r"\b(?:sum|total|together|altogether|in all|average|mean|difference|differ|product|percent|add up|"
     r"highest|lowest|largest|smallest|maximum|minimum|by how (?:much|many)|"
     r"how (?:much|many) (?:fewer|less|more)|"
