@@ -41,9 +41,13 @@ def pieces(old: str | None, new: str | None, edits: Sequence[Sequence[str]] | No
 
 def replaced(path: str, text: str, todo: Sequence[Piece], everywhere: bool, limit: int) -> tuple[str, int]:
     """The text with each piece replaced, one after the other, and the number of replacements. A piece must
-    occur, and only once unless ``everywhere``. Raises ToolError, which names the edit among several."""
+    occur, and only once unless ``everywhere``. Where all lines end with CRLF, a line feed means that, unless
+    the piece has a carriage return. Raises ToolError, which names the edit among several."""
     count = 0
+    windows = "\r\n" in text and text.count("\r\n") == text.count("\n")
     for number, (old, new) in enumerate(todo, 1):
+        if windows and "\r" not in (old or "") + new:  # models write \n, whatever the file has
+            old, new = old and old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
         if old is None:
             if not new or len(text) + len(new) >= limit:
                 raise ToolError(f"{path} would grow beyond {limit} characters." if new else ":new is empty.")
@@ -106,7 +110,7 @@ def _with_lines(text: str, start: int, end: int, lines: int) -> str:
     start = text.rfind("\n", 0, start) + 1
     for _ in range(lines - 1):
         start = text.rfind("\n", 0, max(0, start - 1)) + 1
-    return text[start : end + len(text[end:].partition("\n")[0])]
+    return text[start : end + len(text[end:].partition("\n")[0].rstrip("\r"))]
 
 
 def changed_lines(before: str, after: str) -> str:

@@ -277,6 +277,24 @@ def test_one_piece_is_replaced_and_the_rest_stays(here: Gateway, home: Path) -> 
     assert (home / "crlf.txt").stat().st_mode & 0o777 == 0o751
 
 
+@pytest.mark.parametrize(
+    ("before", "edit", "after"),
+    [
+        (b"a\r\nb\r\nc\r\n", {"old": "a\nb", "new": "x\ny"}, b"x\r\ny\r\nc\r\n"),
+        (b"a\r\nb\r\n", {"old": "b", "new": "x\ny"}, b"a\r\nx\r\ny\r\n"),
+        (b"a\r\n", {"new": "x\ny"}, b"a\r\nx\r\ny\r\n"),
+        (b"a\r\n", {"old": "\r\n", "new": "\n"}, b"a\n"),
+        (b"a\nb\r\n", {"old": "a\nb", "new": "x\ny"}, b"x\ny\r\n"),
+    ],
+)
+def test_a_line_feed_means_the_line_ends_of_the_file(
+    here: Gateway, home: Path, before: bytes, edit: dict[str, str], after: bytes
+) -> None:
+    (home / "crlf.txt").write_bytes(before)
+    assert here.pass_through(call("edit-file", path="crlf.txt", **edit)).ok
+    assert (home / "crlf.txt").read_bytes() == after
+
+
 def test_all_pieces_are_replaced_on_demand(here: Gateway, home: Path) -> None:
     result = here.pass_through('(edit-file "notes.txt" :old "t" :new "T" :all True)')
     assert result.value == "Replaced 2 in notes.txt.\n@@ line 1 @@\n one\n-two\n-three\n+Two\n+Three"
