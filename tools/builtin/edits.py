@@ -46,7 +46,7 @@ def replaced(path: str, text: str, todo: Sequence[Piece], everywhere: bool, limi
     count = 0
     windows = "\r\n" in text and text.count("\r\n") == text.count("\n")
     for number, (old, new) in enumerate(todo, 1):
-        if windows and "\r" not in (old or "") + new:  # models write \n, whatever the file has
+        if windows and "\r" not in (old or "") + new:  # models write \n for every file
             old, new = old and old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
         if old is None:
             if not new or len(text) + len(new) >= limit:
@@ -92,15 +92,15 @@ def _alike(text: str, old: str) -> str:
 
 
 def _longer(text: str, old: str) -> str:
-    """Each place of a text that is there a few times, as ``:old`` must spell it: its line, or that with the
-    line before it."""
+    """Each place of a text that is there a few times, as ``:old`` must spell it: its lines, or these with the
+    line before them."""
     starts = [found.start() for found in re.finditer(re.escape(old), text)]
     if len(starts) > MOST_PLACES:
         return ""
     for lines in (1, 2):
         ways = [_with_lines(text, start, start + len(old), lines) for start in starts]
         alone = len(set(ways)) == len(ways) and all(text.count(way) == 1 for way in ways)
-        if alone and all(len(way) <= MAX_LINE for way in ways):
+        if alone and all(len(way) <= MAX_LINE and way.count(old) == 1 for way in ways):
             return f", such as :old {' or '.join(map(print_string, ways))}"
     return ""
 

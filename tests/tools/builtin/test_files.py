@@ -277,6 +277,12 @@ def test_one_piece_is_replaced_and_the_rest_stays(here: Gateway, home: Path) -> 
     assert (home / "crlf.txt").stat().st_mode & 0o777 == 0o751
 
 
+def test_no_place_is_offered_that_has_the_text_twice_itself(here: Gateway, home: Path) -> None:
+    files(home, {"box.ini": "[web]\non = 1\non = 1 ; index\n"})
+    result = here.pass_through(call("edit-file", path="box.ini", old="on = 1", new="on = 0"))
+    assert result.message == "box.ini contains that text 2 times; give more of it, or :all True."
+
+
 @pytest.mark.parametrize(
     ("before", "edit", "after"),
     [
