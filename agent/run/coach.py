@@ -14,7 +14,17 @@ from quoth.agent.run.doubts import ModelAnswer, doubt_of
 from quoth.agent.run.evidence import asked_by, dates_in, listed_in
 from quoth.agent.run.observation import Repeats, call_digest, is_hitless, is_informative
 from quoth.agent.run.run import Run, Turn
-from quoth.agent.run.steps import LISTS, STEPS, Step, TaskState, any_tool, creates, named_files, writes
+from quoth.agent.run.steps import (
+    LISTS,
+    STEPS,
+    Step,
+    TaskState,
+    any_tool,
+    changes,
+    creates,
+    named_files,
+    writes,
+)
 from quoth.neuro.prompt.grammar import NO_BOUNDS, Bounds
 from quoth.neuro.prompt.memory import FROM_MEMORY, is_from_memory, may_tell
 from quoth.neuro.prompt.surroundings import may_compute
@@ -23,6 +33,7 @@ from quoth.tools.lazy_dataclass import dataclass
 from quoth.tools.registry.table import CognitiveTool
 
 MUST_LOOK_TURNS = 3  # turns without success after which the model may answer anyway
+MOST_FILES = 4  # for each of which it has one more
 
 
 @dataclass(frozen=True)
@@ -48,18 +59,16 @@ class Coach:
 
     def before_turn(self, run: Run) -> Advice:
         """The changes to the next request."""
-        looks, step = _must_look(run), open_step(run)
+        looks, step = _must_look(run), open_step(run, run.state.step)
         # A model that must look first may answer from its memory instead. It gets one try.
         recalls = run.state.faults == 0 and not run.output and may_tell(run.state.known, run.spec.task)
         without = run.state.avoided | (_unlooked(run) if looks else set())
-        if run.must_act:
-            without |= _harmful(run)
         if step is not None:
-            names = set(run.door.table.shown.names())
-            useful = {tool.name for tool in run.door.table.shown if step.may_use(tool)}
+            names, useful = set(run.door.table.shown.names()), _useful(step, run)
             if step.may_use is not any_tool:
                 useful = (useful & set(run.spec.few)) or useful
             without = (without if useful - without else set()) | (names - useful)
+        without |= _harmful(run)
         must = looks or step is not None
         lead = FROM_MEMORY if recalls else ""
         bounds = step.bounds if step is not None else NO_BOUNDS
@@ -81,7 +90,7 @@ class Coach:
         said = "That is not in your memory. Look first, with a call." if made_up else ""
         if not turn.records and not said and (doubt := _doubt(turn.text, run)):
             state.doubted, said = len(state.calls), doubt
-        step = open_step(run)
+        step = open_step(run, state.step + 1)
         if step is not None:
             state.must_answer = False
         return Lesson(frozenset(again), said, "" if step is None else step.next)
@@ -103,27 +112,27 @@ def _doubt(text: str, run: Run) -> str:
     if not run.state.calls or run.state.faults + 1 >= run.limits.faults:
         return ""
     known = "\n".join(str(block) for block in run.state.known.values())
-    return doubt_of(
-        ModelAnswer(text, run.spec.task, tuple(run.state.calls), known, listed_in(run.spec.surroundings))
-    )
+    listed, plans = listed_in(run.spec.surroundings), run.parts.planning is not None
+    return doubt_of(ModelAnswer(text, run.spec.task, tuple(run.state.calls), known, listed, plans))
 
 
 # The next step
 
 
-def open_step(run: Run) -> Step | None:
-    """The next step of the task that is still open; None if nothing is known to be open, a call was denied,
-    or the model has no tries left."""
+def open_step(run: Run, turn: int) -> Step | None:
+    """The next step of the task that is open in a turn of a run; None if nothing is known to be open, a call
+    was denied, or the model has no tries left."""
     if not run.must_act or not run.dialect.takes_few or run.parts.planning is not None:
         return None
     if any(call.result.status == "denied" for call in run.state.calls):
         return None
     seen = _seen(run)
     asked, doubts = seen.asked, run.state.doubted >= 0
-    tries = MUST_LOOK_TURNS + len(asked.files) + asked.changes + asked.computes + 2 * doubts
-    if run.state.step > tries:
+    files = min(len(asked.files), MOST_FILES)
+    tries = MUST_LOOK_TURNS + files + asked.changes + asked.computes + 2 * doubts
+    if turn > tries:
         return None
-    return next((step for rule in STEPS if (step := rule(seen)) and _can(step, run)), None)
+    return next((step for rule in STEPS if (step := rule(seen)) and _useful(step, run)), None)
 
 
 def _seen(run: Run) -> TaskState:
@@ -135,23 +144,22 @@ def _seen(run: Run) -> TaskState:
     )
 
 
-def _can(step: Step, run: Run) -> bool:
-    return any(map(step.may_use, run.door.table.shown))
+def _useful(step: Step, run: Run) -> set[str]:
+    """The tools for a step."""
+    return {tool.name for tool in run.door.table.shown if step.may_use(tool)} - _harmful(run)
 
 
 def _harmful(run: Run) -> set[str]:
     """The tools that the task does not want: none that changes something for a question, and none that
     replaces a whole file where a part is to be changed. Small models lost the rest of it."""
     asked, shown = asked_by(run.spec.task), run.door.table.shown
+    if not run.must_act:
+        return set()
     if asked.only_asks:
         return {
-            tool.name for tool in shown if writes(tool) or (_changes(tool) and tool.name not in run.spec.few)
+            tool.name for tool in shown if writes(tool) or (changes(tool) and tool.name not in run.spec.few)
         }
     return {tool.name for tool in shown if creates(tool) and asked.changed and not asked.made}
-
-
-def _changes(tool: CognitiveTool) -> bool:
-    return bool({"deletes", "memory", "messages", "runs", "writes"} & set(tool.effects))
 
 
 # Looking first

@@ -1,5 +1,5 @@
 """Doubts about an answer of a small model, one in a run: what the answer says and no
-result has shown, or what the task asks and it does not say. Each rule reads an ModelAnswer alone."""
+result has shown, or what the task asks and it does not say. Each rule reads a ModelAnswer alone."""
 
 from __future__ import annotations
 
@@ -33,13 +33,15 @@ HEAD_COUNT = 20  # a model may count fewer in its head
 
 
 class ModelAnswer(NamedTuple):
-    """An answer, the task, the calls before it, the text of the memory, and the files of the place."""
+    """An answer, the task, the calls before it, the text of the memory, the files of the place, and whether
+    only a plan is wanted."""
 
     text: str
     task: str
     calls: Sequence[CallRecord]
     known: str
     listed: Sequence[str]
+    plans: bool
 
     @property
     def denies(self) -> bool:
@@ -65,7 +67,7 @@ def _number(answer: ModelAnswer) -> str:
 def _undone(answer: ModelAnswer) -> str:
     """A file was to be changed, and nothing was, and it does not say so."""
     done = any(call.result.side_effects or call.result.status in ASKED for call in answer.calls)
-    if not asked_by(answer.task).changed or done or answer.denies:
+    if answer.plans or not asked_by(answer.task).changed or done or answer.denies:
         return ""
     return "Nothing was changed. Change it, or say that it is not done, and why."
 
@@ -80,7 +82,8 @@ def _unfound(answer: ModelAnswer) -> str:
     missing = [name for name in names_in(answer.task) if name.lower() not in shown]
     for call in answer.calls if len(asked.files) < 2 else ():  # else a word for what the other file has
         tried = str(call.form.args.get("pattern", "")).lower()
-        if is_in_vain(call) and not is_file_name(tried) and not any(word in shown for word in tried.split()):
+        said = any(word in shown for word in tried.split())
+        if tried and is_in_vain(call) and not is_file_name(tried) and not said:
             missing += re.findall(rf"(?i)\b{re.escape(tried)}\b", answer.task)
     return f"No result contains {print_string(missing[0])}. If it is not there, say so." if missing else ""
 

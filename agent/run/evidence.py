@@ -7,65 +7,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
 from functools import lru_cache
 from itertools import dropwhile, takewhile
 from typing import Any, NamedTuple
 
 from quoth.agent.reply import CallRecord
+from quoth.agent.run.orders import FIGURES, PATH, files_in, orders_in
 from quoth.tools.words import STOP_WORDS
 
-_PATH = (
-    r"(?<![\w./@\\-])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[^\W\d_]\w{0,5}(?![\w/])"  # compiled at the first use
-)
 _NUMBER = r"(?<![^\W_])\d{1,15}(?!\d)"
 _ASKS = r"\b(?:which|what|who|whose|when|where|why|how|is|are|was|were|does|do|did|has|have)\b"
-_PARTS = r"[;,:]\s|(?<=[.?!])\s| (?:and|then) "
-# An order begins a part of the task. A wrong change is worse than none, so all others are only questions.
 _POLITE = r"(?:could|can|would|will) you"
-_ORDER = (
-    rf"^(?:(?:also|and|just|kindly|now|please|so|then|{_POLITE}|"
-    r"i(?:'d| would) like you to|i (?:need|want) you to) )*"
-    r"(?:(?:in|on|at) \S+ )?"
-)
-_MAKES = rf"{_ORDER}(?:create|make|put|save|store|write)\b"
-# The same verbs in another meaning: "add the numbers in", "set up", "put it in one sentence", "Mark said".
-_FIGURES = r"(?:amounts|costs|figures|hours|numbers|prices|quantities|totals|values)"
-_NO_CHANGE = (
-    rf"add (?:\S+ ){{0,3}}up\b|add (?:\w+ ){{1,3}}?{_FIGURES} (?:from|in|of|together)\b(?!.*\bto\b)|"
-    r"\w+ (?:aside|me|of|said|says|theory|up|us)\b|(?:extend|mark) my\b|(?:in|de)crease in\b|"
-    r"turn (?:to\b|\S+ into\b)|switch statement|tick tock|"
-    r"put\b.* in(?:to)? (?:\w+ ){0,2}(?:answer|context|paragraphs?|reply|sentences?|words)\b"
-)
-_CHANGES = (
-    rf"{_ORDER}(?!{_NO_CHANGE})"
-    r"(?:add|adjust|append|bump|change|correct|decrease|disable|edit|enable|extend|fix|increase|insert|lower|"
-    r"mark|raise|repair|replace|set|shorten|switch|tick|turn|update|put\b.* (?:at|in|into|on|to|under)|"
-    r"(?:delete|remove|rename)\b.* (?:from|in|of)|rename (?:all|it|them)|give (?:each|it|them))\b"
-)
-_ADDS = r"\b(?:add|append|insert|put)\b"
-# A place in a file, but its end.
-_PLACE = r"\b(?:above|after|before|beginning|below|between|first|next to|section|top|under)\b|\[\w+\]"
-_ELSEWHERE = r"\b(?:remind|reminder|memory|remember|calendar)\b"  # a change of no file
-_FORBIDS = (
-    r"(?:\b(?:never|not)|n't)(?: \w+){0,2} (?:add|alter|change|delete|edit|fix|modify|overwrite|rename|"
-    r"replace|save|set|touch|update|write)\b|\bwithout (?:changing|editing|fixing|saving|touching|writing)\b|"
-    r"\b(?:add|change|delete|edit|remove|write) nothing\b(?! (?:else|more|other))|"
-    r"\bwould (?:be|become|happen)\b|"
-    r"\b(?:suppose|leave \S+(?: \S+)? alone|only (?:ask|look|show|tell)\w*)\b"
-)
-_BUT = (  # it forbids more than the task
-    r"\b(?:(?:do not|don't|never) \w+|without \w+ing) (?:any|anything|the|what)\b"
-    r"[^.;]*\b(?:else|others?|remaining|rest)\b"
-)
 _ARITHMETIC = (
     r"\d\s*[+*^]\s*\d|\d\s+[-/%]\s+\d|\d (?:plus|minus|times|divided|multiplied|to the power)\b|\bsum of\b|"
     r"\bhow many (?:weeks|hours|minutes|years)\b"
 )
-_DAYS = r"\b(?:how many|number of) days\b|\bdays (?:are |is )?(?:between|left)\b"
-_WEEKDAY = r"\bweekday\b|\b(?:which|what) day\b|\bday of the week\b"
+_DAYS = (
+    r"\b(?:how many|number of) days (?:ago|are|between|does|from|is|left|lie|passed|remain|since|til|un?til)|"
+    r"\bdays (?:are |is )?(?:between|left)\b"
+)
+_WEEKDAY = r"\bweekday\b|\b(?:which|what) day (?:is|was|will)\b|\bday of the week\b"
 _DATE = r"(?<![\d-])\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\d-])"
 _COMPUTES = (
-    rf"\badd (?:\w+ ){{1,3}}?{_FIGURES}\b|"
+    rf"\badd (?:\w+ ){{1,3}}?{FIGURES}\b|"
     r"\b(?:sum|total|together|altogether|in all|average|mean|difference|differ|product|percent|add up|"
     r"highest|lowest|largest|smallest|maximum|minimum|by how (?:much|many)|"
     r"how (?:much|many) (?:fewer|less|more)|"
@@ -99,77 +65,20 @@ class Asked(NamedTuple):
 @lru_cache(16)  # it is asked several times a turn
 def asked_by(task: str) -> Asked:
     """What the words of a task ask for."""
-    low, files = task.lower(), tuple(dict.fromkeys(re.findall(_PATH, task)))
-    orders = [part for part in re.split(_PARTS, low) if re.search(_CHANGES, part) or re.search(_MAKES, part)]
-    forbids = re.search(_FORBIDS, re.sub(_BUT, "", low))
-    changed, made = ((), ()) if forbids else (_changed(task, files), _made(task, files))
+    low, files, orders = task.lower(), tuple(files_in(task)), orders_in(task)
     expression = bool(re.search(_ARITHMETIC, low))
     computes = expression or (bool(files) and bool(re.search(_COMPUTES, low)))
     asks = re.search(_ASKS, low) or not re.search(_POLITE, low)
-    only_asks = not orders and "?" in task and bool(asks)
+    only_asks = not orders.any and "?" in task and bool(asks)
     days, weekday = bool(re.search(_DAYS, low)), bool(re.search(_WEEKDAY, low))
-    adds = bool(changed) and any(map(_adds_at_end, orders)) and not re.search(_PLACE, low)
-    return Asked(files, only_asks, changed, made, expression, computes, adds, days, weekday)
-
-
-def _adds_at_end(order: str) -> bool:
-    return re.search(rf"{_ORDER}(?:add|append|put)\b", order) is not None
-
-
-def _changed(task: str, files: Sequence[str]) -> tuple[str, ...]:
-    """The files that a task asks to change: the only one in a part with such an order, or the one "in" which
-    a part before it was; the last one to which something is added; then also one before "to" and a value;
-    else the only one of the task."""
-    found: list[str] = []
-    begun, before, asked_of = False, "", False
-    if re.search(_ELSEWHERE, task.lower()):
-        return ()
-    for part in re.split(_PARTS, task):
-        here = [file for file in files if re.search(rf"(?<![\w./-]){re.escape(file)}(?![\w/-])", part)]
-        order = re.search(_CHANGES, part.lower()) and not _is_question(part)
-        adds = re.search(_ADDS, part.lower())
-        asked_of = asked_of or bool(here and _is_question(part))
-        if order and not adds:  # "to" is before a value
-            here = [file for file in here if not re.search(rf"\bto {re.escape(file)}", part)]
-        begun = begun or bool(order)
-        if order and not here and before:
-            found.append(before)
-        elif order and (len(here) == 1 or (here and adds)):
-            found.append(max(here, key=part.find))
-        elif begun and len(here) == 1 and re.search(rf"{re.escape(here[0])} to \S", part):
-            found.append(here[0])
-        before = here[-1] if here and not order and re.match("(?:in|on|at) ", part.lower()) else ""
-    if begun and not found and len(files) == 1 and not asked_of:
-        return tuple(files)
-    return tuple(dict.fromkeys(found))
-
-
-def _is_question(part: str) -> bool:
-    """Whether a part of a task is a question, and not a polite order."""
-    return part.rstrip().endswith("?") and not re.match(rf"(?:\w+,? )*{_POLITE} ", part.lower())
-
-
-def _made(task: str, files: Sequence[str]) -> tuple[str, ...]:
-    """The files that a task asks to make, or to write something into."""
-    found: list[str] = []
-    begun = False
-    for part in re.split(_PARTS, task):
-        order = re.search(_MAKES, part.lower()) and not _is_question(part)
-        begun = begun or bool(order)
-        if begun:
-            places = r"(?:into|to|named|called|create|make)" if order else "into"
-            named = r"(?: (?:me|us|the|an?|new|small|short|text|file|named|called))*"
-            found += [
-                file
-                for file in files
-                if re.search(rf"(?i)\b{places}{named} {re.escape(file)}(?![\w/-])", part)
-            ]
-    return tuple(dict.fromkeys(found))
+    return Asked(
+        files, only_asks, orders.changed, orders.made, expression, computes, orders.adds, days, weekday
+    )
 
 
 def is_file_name(text: str) -> bool:
     """Whether a text looks like the path of a file."""
-    return re.fullmatch(_PATH, text) is not None
+    return re.fullmatch(PATH, text) is not None
 
 
 def listed_in(surroundings: str) -> tuple[str, ...]:
@@ -199,7 +108,7 @@ def has_shown(file: str, calls: Iterable[CallRecord]) -> bool:
 def has_read(file: str, calls: Iterable[CallRecord]) -> bool:
     """Whether a file was read, or written, or could not be read."""
     return any(
-        call.form.args.get("path") == file
+        file in _given(call)
         if call.form.tool == READER
         else call.result.ok and call.result.side_effects and _is_about(file, call)
         for call in calls
@@ -215,10 +124,14 @@ def _is_about(file: str, call: CallRecord) -> bool:
     value = call.result.value
     if value in (None, "", [], {}) and not call.result.side_effects:
         return False
+    given = _given(call)
+    return file in given or any(file in text for text in _texts([*given, value]))
+
+
+def _given(call: CallRecord) -> list[Any]:
+    """The arguments of a call; the path of a file without a dot before it."""
     given = (*call.form.positional, *call.form.args.values())
-    if any(isinstance(one, str) and one.removeprefix("./") == file for one in given):
-        return True
-    return any(file in text for text in _texts([*given, value]))
+    return [one.removeprefix("./") if isinstance(one, str) else one for one in given]
 
 
 def numbers_shown(task: str, calls: Sequence[CallRecord]) -> set[int]:
@@ -270,7 +183,14 @@ def words_in(task: str) -> list[str]:
 
 def dates_in(texts: Iterable[str]) -> list[str]:
     """The different ISO dates in texts, in order."""
-    return list(dict.fromkeys(date for text in texts for date in re.findall(_DATE, text)))
+    found = dict.fromkeys(one for text in texts for one in re.findall(_DATE, text))
+    return [one for one in found if _is_date(one)]
+
+
+def _is_date(text: str) -> bool:
+    with suppress(ValueError):
+        return bool(date.fromisoformat(text))
+    return False
 
 
 def results_in(calls: Iterable[CallRecord]) -> list[str]:

@@ -75,7 +75,9 @@ def named_files(task: str, listed: Sequence[str]) -> tuple[str, ...]:
     LICENSE."""
     asked = asked_by(task)
     bare = [name for name in listed if re.fullmatch(r"[A-Z]\w+", name) and re.search(rf"\b{name}\b", task)]
-    return tuple(filter(None, (_file_named(name, asked, listed) for name in (*asked.files, *bare))))
+    spaced = [name for name in listed if " " in name and name in task]  # "my notes.txt" names no notes.txt
+    whole = [name for name in asked.files if not any(one.endswith(f" {name}") for one in spaced)]
+    return tuple(filter(None, (_file_named(name, asked, listed) for name in (*whole, *spaced, *bare))))
 
 
 def _file_named(name: str, asked: Asked, listed: Sequence[str]) -> str:
@@ -198,6 +200,8 @@ def _compute(seen: TaskState) -> Step | None:
 def _change(seen: TaskState) -> Step | None:
     """Change each file that the task asks to change, and write each that it asks to make. No other file is
     forced on the model."""
+    if seen.doubted:  # the doubt lets it answer
+        return None
     for file in (found_among(name, seen.named) for name in seen.asked.changed):
         if file and not has_written(file, seen.calls):
             if all(map(_fails, seen.calls[-2:])) and len(seen.calls) > 1:
@@ -256,12 +260,16 @@ def _reads(tool: CognitiveTool) -> bool:
     return tool.name == READER
 
 
+def _looks(tool: CognitiveTool) -> bool:
+    return not (changes(tool) or tool.ends_turn)
+
+
 def _looks_into(tool: CognitiveTool) -> bool:
-    return not writes(tool) and tool.name not in (PROGRAMS, LISTER)
+    return _looks(tool) and tool.name not in (PROGRAMS, LISTER)
 
 
 def _searches(tool: CognitiveTool) -> bool:
-    return not writes(tool) and tool.name not in (PROGRAMS, READER)
+    return _looks(tool) and tool.name not in (PROGRAMS, READER)
 
 
 def _searches_texts(tool: CognitiveTool) -> bool:
@@ -278,6 +286,11 @@ def any_tool(_: CognitiveTool) -> bool:
 
 def writes(tool: CognitiveTool) -> bool:
     return bool({"writes", "deletes"} & set(tool.effects))
+
+
+def changes(tool: CognitiveTool) -> bool:
+    """Whether a tool changes anything, also outside of files."""
+    return bool({"deletes", "memory", "messages", "runs", "writes"} & set(tool.effects))
 
 
 def _edits(tool: CognitiveTool) -> bool:

@@ -342,63 +342,6 @@ def test_what_a_task_asks_for(task: str, named: tuple[str, ...], only_asks: bool
 
 
 @pytest.mark.parametrize(
-    ("task", "changed", "made"),
-    [
-        ("Which port is set in a.ini? Write it into b.txt.", (), ("b.txt",)),
-        ("In a.ini change the port to 3, and write 3 into b.txt.", ("a.ini",), ("b.txt",)),
-        ("Set the port in a.ini to 4 and the name in b.txt to x.", ("a.ini", "b.txt"), ()),
-        ("According to b.txt, change a.ini.", ("a.ini",), ()),
-        ("In a.ini, change the host to b.example.org.", ("a.ini",), ()),
-        ("Add the total of a.ini to b.txt.", ("b.txt",), ()),
-        ("Add the numbers of a.ini to b.txt.", ("b.txt",), ()),
-        ("Change my name in a.ini to Bob, and change nothing else.", ("a.ini",), ()),
-        ("In b.txt the name is wrong. Change x to y.", ("b.txt",), ()),
-        ("Could you set the port in a.ini to 3?", ("a.ini",), ()),
-        ("That is KEEP in a.sh, please adjust it.", ("a.sh",), ()),
-        ("Turn the web part off in a.ini (on = no). The rest stays!", ("a.ini",), ()),
-        ("Please put an item at the bottom of a.org: TODO Tea", ("a.org",), ()),
-        ("Remove the line about tea from a.txt.", ("a.txt",), ()),
-        ("In a.py, f should be called g. Rename it.", ("a.py",), ()),
-        ("Set the port to 3 in a.ini, but don't change anything else.", ("a.ini",), ()),
-        ("Make me a new file b.txt with the names from a.csv.", (), ("b.txt",)),
-        # None of these is forced: a wrong change is worse than none.
-        ("Add up the minutes in a.org.", (), ()),
-        ("Suppose the fee in a.ini rose by 2. Add it, what is it then?", (), ()),
-        ("Change of plan: what is in a.ini?", (), ()),
-        ("Put it in simple words: what does a.ini do?", (), ()),
-        ("Update me on a.ini.", (), ()),
-        ("Set a reminder to read a.ini.", (), ()),
-        ("Rename a.txt to b.txt.", (), ()),
-        ("Can you tell me what changed in a.ini?", (), ()),
-        ("Set the port in a.ini to the value in b.txt.", (), ()),
-        ("Compare a.ini to b.txt.", (), ()),
-        ("What should I do to change the port in a.ini?", (), ()),
-        ("Is it safe to change a.ini?", (), ()),
-        ("Explain how to fix a.ini.", (), ()),
-        ("Write a summary of a.ini.", (), ()),
-        ("Put it simply: what does a.ini do?", (), ()),
-        ("Read a.ini and change the port. Do not edit it.", (), ()),
-        ("Write a poem about rain.", (), ()),
-        ("Delete a.ini.", (), ()),
-        ("Read a.ini. test_a.ini: fix the port.", (), ()),
-        ("Add the numbers in a.ini.", (), ()),
-        ("Add all amounts of a.ini together and tell me the sum.", (), ()),
-        ("Add 3 to the port in a.ini and tell me what it would be.", (), ()),
-        ("Set aside a.ini and tell me what is in b.txt.", (), ()),
-        ("Mark said that a.ini is old. Is it?", (), ()),
-        ("Turn to page 3 of a.ini and read it.", (), ()),
-        ("Set up in a.ini: what is needed?", (), ()),
-        ("Delete nothing from a.ini.", (), ()),
-        ("Put the total of a.ini into words.", (), ()),
-        ("Summarize a.ini and put it in one short sentence.", (), ()),
-        ("Ändere den Port in a.ini.", (), ()),
-    ],
-)
-def test_what_a_task_asks_to_change(task: str, changed: tuple[str, ...], made: tuple[str, ...]) -> None:
-    assert (asked_by(task).changed, asked_by(task).made) == (changed, made)
-
-
-@pytest.mark.parametrize(
     "task", ["Hello!", "Add 3 and 4.", "Rewrite this politely: go away.", "Turn off the lights."]
 )
 def test_a_task_without_files_forces_no_change(tmp_path: Path, task: str) -> None:
@@ -478,3 +421,60 @@ def test_a_next_task_adds_the_tools_that_fit_it(tmp_path: Path) -> None:
         "schedule-reminder",
         "write-file",
     ]
+
+
+def test_no_step_forces_a_deed_where_nothing_that_looks_is_left(tmp_path: Path) -> None:
+    shown = Told(tmp_path, "Hello!", READ_STOCK, "Hello.").may_call(1)
+    for left in (["read-file", "send-message"], ["read-file", "shell"], ["list-files", "send-message"]):
+        tools = ToolOptions(without={*shown, "write-file"} - {*left})
+        told = Told(tmp_path, "Which number has Ada Brandt?", "Who?", "301.", tools=tools)
+        assert told.may_call(0) == {left[0]}
+
+
+def test_a_file_with_a_space_in_its_name_is_no_other_file(tmp_path: Path) -> None:
+    files(tmp_path, {"notes.txt": "tea\n", "my notes.txt": "tea\n"})
+    told = Told(tmp_path, 'What is in "my notes.txt"?', '(read-file :path "my notes.txt")', "Tea.")
+    assert told.paths(0) == {"my notes.txt"}
+
+
+@pytest.mark.parametrize("read", ['(read-file "phones.txt")', '(read-file :path "./phones.txt")'])
+def test_a_read_counts_however_it_is_written(tmp_path: Path, read: str) -> None:
+    told = Told(tmp_path, "What is the total in phones.txt and stock.txt?", read, READ_STOCK, "865.")
+    assert told.paths(1) == {"stock.txt"}
+
+
+@pytest.mark.parametrize(
+    ("task", "text"),
+    [
+        ("How many days of leave has Ada in d.txt?", "Ada 25 days, here since 2019-01-01\nBob 2020-02-02\n"),
+        ("Which day do we open early, according to d.txt?", "since 2026-02-28: early on Mondays\n"),
+        ("What weekday is in d.txt?", "2026-02-30\n"),
+    ],
+)
+def test_dates_that_are_not_asked_for_are_not_computed_with(tmp_path: Path, task: str, text: str) -> None:
+    told = Told(files(tmp_path, {"d.txt": text}), task, '(read-file :path "d.txt")', "25.")
+    assert told.may_answer(1)
+
+
+def test_a_model_is_not_led_through_many_files(tmp_path: Path) -> None:
+    names = [f"f{number}.txt" for number in range(20)]
+    files(tmp_path, dict.fromkeys(names, "tea\n"))
+    reads = [f'(read-file :path "{name}")' for name in names[:8]]
+    told = Told(tmp_path, f"What do {', '.join(names)} have in common?", *reads, "Tea.")
+    assert [told.may_answer(turn) for turn in range(9)] == [False] * 7 + [True] * 2
+
+
+def test_after_a_doubt_a_model_may_say_that_a_change_was_not_made(tmp_path: Path) -> None:
+    task = "In phones.txt, change 522 to 533."
+    edit = '(edit-file :path "phones.txt" :old "523" :new "533")'
+    replies = (READ_PHONES, edit, READ_TEAM, edit, READ_STOCK, "Done.", "Not done.")
+    told = Told(tmp_path, task, *replies, consent=SayYes())
+    assert "Nothing was changed. Change it, or say that it is not done, and why." in told.heard[-1]
+    assert told.may_answer(len(told.heard) - 1)
+
+
+def test_a_search_for_nothing_is_no_word_in_vain(tmp_path: Path) -> None:
+    files(tmp_path, {"empty.txt": ""})
+    search = '(grep-search :pattern "" :path "empty.txt")'
+    told = Told(tmp_path, "What is in empty.txt?", search, "Quite empty.", "Nothing.")
+    assert not [heard for heard in told.heard if 'contains ""' in heard]

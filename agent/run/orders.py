@@ -1,0 +1,208 @@
+"""Which files the words of a task clearly order to change or to make, for the coach of small models.
+
+A wrong change is worse than none. What is not an order in the person's own words forces nothing: a question,
+a noun, quoted and pasted text, an order about the answer. The model may still do it. English words alone are
+known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+PATH = r"(?<![\w./@\\-])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[^\W\d_]\w{0,5}(?![\w/])"
+FIGURES = r"(?:amounts|costs|figures|hours|numbers|prices|quantities|totals|values)"
+_PARTS = r"(?:[;,:]\s|(?<=[.?!])\s| (?:and|then) )"
+_POLITE = r"(?:could|can|would|will) you"
+_ORDER = (  # an order begins a part of the task
+    rf"^(?:(?:also|and|just|kindly|now|please|so|then|{_POLITE}|"
+    r"i(?:'d| would) like you to|i (?:need|want) you to) )*"
+    r"(?:(?:in|on|at) \S+ )?"
+)
+# The same verbs in another meaning: "add the numbers in", "set up", "put it in one sentence", "Mark said".
+_NO_CHANGE = (
+    rf"add (?:\S+ ){{0,3}}up\b|add (?:\w+ ){{1,3}}?{FIGURES} (?:from|in|of|together)\b(?!.*\bto\b)|"
+    r"\w+ (?:aside|me|of|said|says|theory|up|us)\b|(?:extend|mark) my\b|(?:in|de)crease in\b|"
+    r"turn (?:to\b|\S+ into\b)|switch statement|tick tock"
+)
+_NO_ORDER = (
+    r"put\b.* in(?:to)? (?:\w+ ){0,2}(?:answer|context|paragraphs?|reply|sentences?|words)\b|"
+    r"make (?:no|sure)\b|\w+ (?:(?!all|each|every|that|the|which)\w+ ){0,2}(?:are|is|was|were)\b"
+)
+_MAKES = rf"{_ORDER}(?!{_NO_ORDER})(?:create|make|put|save|store|write)(?![\w:-])"
+_CHANGES = (
+    rf"{_ORDER}(?!{_NO_CHANGE}|{_NO_ORDER})"
+    r"(?:add|adjust|append|bump|change|correct|decrease|disable|edit|enable|extend|fix|increase|insert|lower|"
+    r"mark|raise|repair|replace|set|shorten|switch|tick|turn|update|put\b.* (?:at|in|into|on|to|under)|"
+    r"(?:delete|remove|rename)\b.* (?:from|in|of)|rename (?:all|it|them)|give (?:each|it|them))(?![\w:-])"
+)
+_ADDS = r"\b(?:add|append|insert|put)\b"
+_AT_END = rf"{_ORDER}(?:add|append|put)\b.*\b(?:end|bottom|last line)\b"
+# New lines of a list, and nothing within a line, or for something in the file.
+_LINE = (
+    rf"{_ORDER}(?:add|append|put)\b"
+    r"(?:(?! (?:column|each|every|field|in|number|on|parameter|row|to) ).)* (?:in|on|to) "
+    r"(?:the |my |our )?(?:file |list |note )?$"
+)
+_LISTS = (".csv", ".log", ".md", ".org", ".tsv", ".txt")
+_PLACE = r"\b(?:above|after|before|beginning|below|between|first|next to|section|top|under)\b|\[\w+\]"
+_ELSEWHERE = r"\b(?:remind|reminder|memory|remember|calendar)\b"  # a change of no file
+_CHANGE = r"(?:add|alter|change|delete|edit|fix|modify|overwrite|rename|replace|save|set|touch|update|write)"
+_FORBIDS = (
+    rf"(?:\b(?:never|(?:can|could|do|does|may|must|shall|should|to) not|cannot)|n't)"
+    rf"(?:,? (?!and|but|just|please|so|then)\w+){{0,5}},? {_CHANGE}\b|"
+    r"\b(?:without|avoid) (?:changing|editing|fixing|saving|touching|writing)\b|"
+    r"\b(?:add|change|delete|edit|remove|write) nothing\b(?! (?:else|more|other))|"
+    r"\bno changes? (?:to|in)\b|\bnothing (?:is|be|gets) |\bwould (?:be|become|happen)\b|"
+    r"\b(?:dry run|plan only|suppose|leave \S+(?: \S+)? alone|keep (?:it|them|\S+\.\w+) as)\b|"
+    r"\bonly (?:ask|look|show|tell)\w*\b|"
+    r"\b(?:did|does|is|was|would) (?:he|it|she|that|they|this) "
+    r"(?:a good|allowed|correct|do|good|ok|okay|right|safe|true|wise)\b"
+)
+_BUT = (  # it forbids more than the task
+    r"\b(?:(?:do not|don't|never) \w+|without \w+ing) (?:any|anything|the|what)\b"
+    r"[^.;]{0,100}\b(?:else|others?|remaining|rest)\b"
+)
+_UNSURE = r"\b(?:anything|at all|ever|if|or|when)\b"  # a polite question about what is possible
+# Another person's words follow.
+_SAYS = r"\b(?:claims?|goes|proposed?s?|reads|recommend(?:ed|s)|said|says?|suggest(?:ed|s)|writes|wrote)\b"
+_GIVEN = (
+    r"\b(?:describe|explain|ignore|paraphrase|proofread|rephrase|review|rewrite|summari[sz]e|translate)\b"
+)
+_ANSWER = r"\b(?:answer|conclusion|joke|opinion|reply|style|summary|tone|your)\b"
+_ASKS = r"(?:are|count|does?|explain|how|is|list|show|tell|what|when|where|which|who|why)\b"
+
+
+class Orders(NamedTuple):
+    """What a task orders: the existing files to change, those to make, whether lines are to be added at the
+    end of the first; and whether anything is ordered at all."""
+
+    changed: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    adds: bool = False
+    any: bool = False
+
+
+class _TaskPart(NamedTuple):
+    """A part of a task: its text, the same in small letters, and the files in it."""
+
+    text: str
+    low: str
+    files: list[str]
+    changes: bool = False
+    makes: bool = False
+
+
+def orders_in(task: str) -> Orders:
+    """The clear orders in a task."""
+    low = task.lower()
+    parts = list(_ordered(task))
+    if re.search(_FORBIDS, re.sub(_BUT, "", low)):
+        return Orders(any=any(part.changes or part.makes for part in parts))
+    changed = () if re.search(_ELSEWHERE, low) else _changed(parts)
+    adds = bool(changed) and not re.search(_PLACE, low) and any(_adds_lines(part) for part in parts)
+    return Orders(changed, _made(parts), adds, any(part.changes or part.makes for part in parts))
+
+
+def files_in(text: str) -> list[str]:
+    """The paths of files in a text, in order."""
+    return list(dict.fromkeys(re.findall(PATH, text)))
+
+
+def _ordered(task: str) -> Iterator[_TaskPart]:
+    """The parts of a task, and whether each is an order."""
+    theirs = False
+    words = re.split(f"({_PARTS})", _own_words(task))
+    for at in range(0, len(words), 2):
+        text, low, end = words[at], words[at].lower(), "".join(words[at + 1 : at + 2])
+        after = "".join(words[at + 2 : at + 3]).lower()
+        unclear = after.startswith("or ") or (end.startswith(":") and re.match(_ASKS, after))
+        own = not theirs and not unclear and not _is_question(text)
+        yield _TaskPart(
+            text,
+            low,
+            files_in(text),
+            own and re.search(_CHANGES, low) is not None,
+            own and re.search(_MAKES, low) is not None,
+        )
+        given = end.startswith(":") and re.search(_GIVEN, low)
+        theirs = theirs or bool(given or re.search(_SAYS, low))
+
+
+def _own_words(task: str) -> str:
+    """A task without blocks of code, quoted lines, and quotations of several words."""
+    task = re.sub(r"```.*?(?:```|\Z)|^>.*$", "", task, flags=re.DOTALL | re.MULTILINE)
+    return re.sub(
+        r"[\"“«][^\"”»\n]{0,300}\s[^\"”»\n]{0,300}[\"”»]|(?<!\w)'[^'\n]{0,300}\s[^'\n]{0,300}'(?!\w)",
+        '""',
+        task,
+    )
+
+
+def _is_question(part: str) -> bool:
+    """Whether a part of a task is a question, and not a polite order."""
+    low = part.rstrip().lower()
+    if not low.endswith("?"):
+        return False
+    polite = re.match(rf"(?:\w+,? )*?{_POLITE} ", low)
+    if (
+        not polite
+        or re.search(_UNSURE, low[polite.end() :])
+        or ("would" in polite[0] and "please" not in low)
+    ):
+        return True
+    return re.fullmatch(rf"\w+ {PATH}\?", part.rstrip()[polite.end() :]) is not None
+
+
+def _changed(parts: Iterable[_TaskPart]) -> tuple[str, ...]:
+    """The only file in a part with an order to change, or the one "in" which a part before it was; the last
+    one to which something is added; then also one before "to" and a value; else the only one of the task."""
+    found: list[str] = []
+    begun, before, alone = False, "", True  # alone: the only file of the task may be meant
+    every = dict[str, None]()
+    for part in parts:
+        here, adds = part.files, re.search(_ADDS, part.low)
+        every.update(dict.fromkeys(here))
+        alone = alone and not (here and part.text.rstrip().endswith("?") and not part.changes)
+        if part.changes and not adds:  # "to" is before a value
+            here = [file for file in here if f" to {file}" not in part.text]
+        alone = alone and not re.search(_GIVEN, part.low)
+        alone = alone and not (part.changes and not part.files and re.search(_ANSWER, part.low))
+        begun = begun or part.changes
+        if part.changes and not here and before:
+            found.append(before)
+        elif part.changes and (len(here) == 1 or (here and adds)):
+            found.append(max(here, key=part.text.find))
+        elif begun and len(here) == 1 and f"{here[0]} to " in part.text:
+            found.append(here[0])
+        before = here[-1] if here and not part.changes and re.match("(?:in|on|at) ", part.low) else ""
+    if begun and not found and len(every) == 1 and alone:
+        return tuple(every)
+    return tuple(dict.fromkeys(found))
+
+
+def _made(parts: Iterable[_TaskPart]) -> tuple[str, ...]:
+    """The files that a task orders to make, or to write something into."""
+    found: list[str] = []
+    begun = False
+    named = r"(?: (?:me|us|the|an?|new|small|short|text|file|named|called))*"
+    for part in parts:
+        begun = begun or part.makes
+        places = rf"(?:\b(?:into|to|named|called)|{_ORDER}(?:create|make))" if part.makes else r"\binto"
+        for file in part.files if begun else ():
+            if re.search(f"{places}{named} $", part.low[: part.text.find(file)]):
+                found.append(file)
+    return tuple(dict.fromkeys(found))
+
+
+def _adds_lines(part: _TaskPart) -> bool:
+    """Whether it orders to add lines at the end of a file."""
+    if re.search(_AT_END, part.low):
+        return True
+    file = part.files[-1] if part.files else ""
+    return (
+        part.changes
+        and file.endswith(_LISTS)
+        and re.search(_LINE, part.low[: part.text.rfind(file)]) is not None
+    )
