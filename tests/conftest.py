@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import os
+import random
 import shutil
 import signal
 import sys
@@ -35,6 +36,7 @@ _PREFIXES = itertools.count()
 settings.register_profile("explore", deadline=None, max_examples=300)
 settings.register_profile("quoth", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("quoth")
+LEFT_OUT = "left out: two thirds of long tables (all: --hypothesis-profile=explore)"
 
 # Folders of tests lie in memory where there is room: stores wait for each write to be on the disk.
 _MEMORY = Path("/dev/shm")
@@ -73,18 +75,24 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest tests first, so that no process waits for another at the end. Of a table of cases one is
-    tried in a Redis too, unless all are wanted (--hypothesis-profile=explore)."""
+    tried in a Redis too, and of a long table of attacks a third, always the same, unless all are wanted
+    (--hypothesis-profile=explore)."""
     long = ("test_readme.py", "test_crash.py", "test_browser.py")
     items.sort(key=lambda item: item.path.name not in long)
     seen: set[str] = set()
     left: set[pytest.Item] = set()
+    attacks: dict[str, list[pytest.Item]] = {}
     for item in items:
+        if item.get_closest_marker("sampled") and many(1) <= 30:
+            attacks.setdefault(item.nodeid.partition("[")[0], []).append(item)
         given = getattr(getattr(item, "callspec", None), "params", {})
         if "redis" in (given.get("store"), given.get("counter")):
             name = item.nodeid.partition("[")[0]
             if name in seen and many(1) <= 30:
                 left.add(item)
             seen.add(name)
+    for name, cases in attacks.items():
+        left.update(random.Random(name).sample(cases, len(cases) * 2 // 3))
     items[:] = [item for item in items if item not in left]
     config.hook.pytest_deselected(items=list(left))
 
@@ -93,6 +101,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The closing line names the tests that need what is not here."""
     if not npm.IS_ASKED:
         terminalreporter.stats[npm.LEFT_OUT] = [SimpleNamespace()]
+    if many(1) <= 30:
+        terminalreporter.stats[LEFT_OUT] = [SimpleNamespace()]
 
 
 @pytest.hookimpl(wrapper=True)

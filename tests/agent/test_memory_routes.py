@@ -233,6 +233,7 @@ def url(request: pytest.FixtureRequest) -> str | None:
     return None if request.param == "sqlite" else str(request.getfixturevalue("database"))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("way", WAYS)
 async def test_the_acl_holds_on_every_way(tmp_path: Path, url: str | None, way: str, relation: str) -> None:

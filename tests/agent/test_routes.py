@@ -351,6 +351,7 @@ WAYS: dict[str, tuple[tuple[Route, ...], Callable[[World], Awaitable[None]]]] = 
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("judged", JUDGED)
 @pytest.mark.parametrize("way", WAYS)
 async def test_every_way_is_stopped_by_what_denies_and_by_nothing_else(

@@ -208,6 +208,7 @@ def _after(kind: Callable[[Path], Any], folder: Path, store: Path) -> dict[str, 
         }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("place", PLACES)
 def test_a_key_that_a_server_sends_back_is_nowhere(places: dict[str, str], place: str) -> None:
     assert [trace for trace in sorted(TRACES) if trace in places[place]] == []

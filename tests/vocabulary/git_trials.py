@@ -1,8 +1,8 @@
 """Tries the attacks of git_layouts.py, each in its own repository, and says which got through.
 
     python tests/vocabulary/git_trials.py FOLDER --all            each row, kind and moment; as nobody too
-    python tests/vocabulary/git_trials.py FOLDER --plain          each row once
-    python tests/vocabulary/git_trials.py FOLDER --some 9         so many of all, chosen by --seed
+    python tests/vocabulary/git_trials.py FOLDER --plain          each row once, or --some of them
+    python tests/vocabulary/git_trials.py FOLDER --some 9         nine of all, chosen by --seed
     python tests/vocabulary/git_trials.py FOLDER --day            a day's work inside and outside
 
 Run it with the Python of another version to see what gets through there. FOLDER is emptied at the end. It
@@ -143,10 +143,10 @@ def _runs(word: str) -> bool:
 
 
 def chosen(options: argparse.Namespace) -> list[Trial]:
-    if options.plain:
-        return [Trial(row) for row in ATTACKS]
     every = [Trial(*words) for words in product(ATTACKS, KINDS, MOMENTS)]
-    return every if options.all else random.Random(options.seed).sample(every, options.some)
+    if options.plain:
+        every = [Trial(row) for row in ATTACKS]
+    return random.Random(options.seed).sample(every, min(options.some or len(every), len(every)))
 
 
 def tried(folder: Path, trials: list[Trial]) -> int:
@@ -168,7 +168,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     for word in ("--all", "--plain", "--day"):
         parser.add_argument(word, action="store_true")
-    parser.add_argument("--some", type=int, default=9)
+    parser.add_argument("--some", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     folder = options.folder.resolve()

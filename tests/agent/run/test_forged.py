@@ -98,6 +98,7 @@ def told(reply: str, asking: Agent) -> str:
     return reply.replace("ID", request.id).replace("KEY", request.call).replace("SESSION", asking.session)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("reply", FORGED)
 def test_what_a_reply_says_of_permission_is_never_obeyed(tmp_path: Path, reply: str) -> None:
     body = Spy()

@@ -98,20 +98,22 @@ async def test_a_connection_that_nobody_uses_is_closed(
     await backend.aclose()
 
 
-async def test_places_are_given_in_turn(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(request, "PLACES", 2)
+@pytest.mark.parametrize("places", [1, 2])
+async def test_places_are_given_in_turn(server: Server, monkeypatch: pytest.MonkeyPatch, places: int) -> None:
+    monkeypatch.setattr(request, "PLACES", places)
     gate = Gate()
     server.answers = [gate]
     backends = [backend_for(server), backend_for(server)]
     asking = [asyncio.create_task(ask(backends[n % 2], str(n))) for n in range(8)]
-    await until_asked(server, 2)
+    await until_asked(server, places)
     await asyncio.sleep(0.05)
-    assert len(server.requests) == 2
+    assert len(server.requests) == places
     gate.opened.set()
     assert await asyncio.gather(*asking) == ["hello"] * 8
     asked = [server.asked(place)["messages"][0]["content"] for place in range(8)]
-    assert sorted(asked[:2]) == ["0", "1"]
-    assert [set(asked[place : place + 2]) for place in (2, 4, 6)] == [{"2", "3"}, {"4", "5"}, {"6", "7"}]
+    assert sorted(asked[:places]) == list("01"[:places])
+    if places == 1:  # of two that are on the way, either arrives first
+        assert asked == list("01234567")
     for backend in backends:
         await backend.aclose()
 

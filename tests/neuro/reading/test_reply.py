@@ -426,6 +426,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("shape", HOSTILE)
 def test_megabytes_of_anything_are_read_to_an_end(shape: str) -> None:

@@ -657,6 +657,7 @@ def test_a_program_that_reaches_for_the_host_is_refused_before_it_is_compiled(
     assert len(first) < 250
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("index", range(len(CONTAINED.strip().splitlines())))
 def test_a_hostile_program_ends_with_a_sentence_and_the_next_one_works(
     watched: Path, worker: Worker, index: int

@@ -126,6 +126,7 @@ def test_the_corpus_is_large_and_each_program_has_a_name() -> None:
     assert all(escape.program and escape.said for escape in CORPUS)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("escape", CORPUS, ids=lambda escape: escape.name)
 def test_a_hostile_program_is_contained(host: Host, monkeypatch: pytest.MonkeyPatch, escape: Escape) -> None:
     monkeypatch.setenv("CANARY", "alive")
