@@ -124,7 +124,7 @@ def open_step(run: Run, turn: int) -> Step | None:
     was denied, or the model has no tries left."""
     if not run.must_act or not run.dialect.takes_few or run.parts.planning is not None:
         return None
-    if any(call.result.status == "denied" for call in run.state.calls):
+    if _is_denied(run):
         return None
     seen = _seen(run)
     asked, doubts = seen.asked, run.state.doubted >= 0
@@ -142,6 +142,10 @@ def _seen(run: Run) -> TaskState:
     return TaskState(
         task, asked_by(task), named_files(task, listed), listed, tuple(run.state.calls), doubted, today
     )
+
+
+def _is_denied(run: Run) -> bool:
+    return any(call.result.status == "denied" for call in run.state.calls)
 
 
 def _useful(step: Step, run: Run) -> set[str]:
@@ -171,6 +175,7 @@ def _must_look(run: Run) -> bool:
     return (
         run.must_act
         and state.step <= MUST_LOOK_TURNS
+        and not _is_denied(run)
         and not any(_is_news(record, run) for record in state.calls)
     )
 

@@ -27,7 +27,7 @@ from quoth.tools.lisp.printer import print_string
 
 HOW_MANY = r"(?i)\bmany\b|\bcount\b|\bnumber of\b"
 WHICH_FILE = r"(?i)\b(?:which|what) (?:file|note|document)s?\b"
-SAYS_NO = r"(?i)\b(?:no|not|none|nothing|neither|nobody|without|missing)\b|n['’]t\b"
+SAYS_NO = r"(?i)\b(?:no|not|none|nothing|neither|nobody|without|missing|already)\b|n['’]t\b"
 ASKED = ("denied", "pending")  # a person decides
 HEAD_COUNT = 20  # a model may count fewer in its head
 
@@ -91,7 +91,9 @@ def _unfound(answer: ModelAnswer) -> str:
 def _file(answer: ModelAnswer) -> str:
     """It does not name the file that the task asks for."""
     touched = [file.rpartition("/")[2] for file in files_touched(answer.calls) if is_file_name(file)]
-    if not re.search(WHICH_FILE, answer.task) or not touched or any(file in answer.text for file in touched):
+    if not re.search(WHICH_FILE, answer.task) or not touched or answer.denies:
+        return ""
+    if any(file in answer.text for file in touched):
         return ""
     return "The task asks for a file. Name it."
 
@@ -119,7 +121,7 @@ def _made_up(answer: ModelAnswer) -> str:
     """None of its new words was shown, or a quotation was not."""
     told, before = texts_shown(f"{answer.task}\n{answer.known}", answer.calls), answer.task.lower()
     words = [word for word in words_in(answer.text) if word[:4] not in before]
-    if not asked_by(answer.task).only_asks or any(numbers_in(answer.text)):
+    if not asked_by(answer.task).only_asks or answer.denies or any(numbers_in(answer.text)):
         words = []
     unknown = [] if any(word[:4] in told for word in words) else words
     made_up = unknown or [quoted for quoted in quotes_in(answer.text) if quoted not in told]

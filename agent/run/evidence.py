@@ -25,15 +25,16 @@ _ARITHMETIC = (
     r"\bhow many (?:weeks|hours|minutes|years)\b"
 )
 _DAYS = (
-    r"\b(?:how many|number of) days (?:ago|are|between|does|from|is|left|lie|passed|remain|since|til|un?til)|"
+    r"\b(?:how many|number of) days "
+    r"(?:after|ago|are|before|between|does|from|is|later|left|lie|passed|remain|since|until)\b|"
     r"\bdays (?:are |is )?(?:between|left)\b"
 )
 _WEEKDAY = r"\bweekday\b|\b(?:which|what) day (?:is|was|will)\b|\bday of the week\b"
 _DATE = r"(?<![\d-])\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])(?![\d-])"
 _COMPUTES = (
     rf"\badd (?:\w+ ){{1,3}}?{FIGURES}\b|"
-    r"\b(?:sum|total|together|altogether|in all|average|mean|difference|differ|product|percent|add up|"
-    r"highest|lowest|largest|smallest|maximum|minimum|by how (?:much|many)|"
+    r"\b(?:sum|total|together|altogether|in all|average|the mean|mean of|difference|differ|product of|"
+    r"percent|add up|highest|lowest|largest|smallest|maximum|minimum|by how (?:much|many)|"
     r"how (?:much|many) (?:fewer|less|more)|"
     r"(?:two|three|four|five|six|\d+) \w+ cost)\b"
 )
@@ -125,7 +126,8 @@ def _is_about(file: str, call: CallRecord) -> bool:
     if value in (None, "", [], {}) and not call.result.side_effects:
         return False
     given = _given(call)
-    return file in given or any(file in text for text in _texts([*given, value]))
+    name = rf"(?<![\w./-]){re.escape(file)}(?![\w/-])"
+    return file in given or any(file in text and re.search(name, text) for text in _texts([*given, value]))
 
 
 def _given(call: CallRecord) -> list[Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 PATH = r"(?<![\w./@\\-])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[^\W\d_]\w{0,5}(?![\w/])"
-FIGURES = r"(?:amounts|costs|figures|hours|numbers|prices|quantities|totals|values)"
+FIGURES = r"(?:amounts|column|costs|everything|figures|hours|numbers|prices|quantities|totals|values)"
 _PARTS = r"(?:[;,:]\s|(?<=[.?!])\s| (?:and|then) )"
 _POLITE = r"(?:could|can|would|will) you"
 _ORDER = (  # an order begins a part of the task
@@ -22,13 +22,15 @@ _ORDER = (  # an order begins a part of the task
 )
 # The same verbs in another meaning: "add the numbers in", "set up", "put it in one sentence", "Mark said".
 _NO_CHANGE = (
-    rf"add (?:\S+ ){{0,3}}up\b|add (?:\w+ ){{1,3}}?{FIGURES} (?:from|in|of|together)\b(?!.*\bto\b)|"
+    rf"add (?:\S+ ){{0,3}}up\b|add (?:\w+ ){{0,3}}?{FIGURES} (?:from|in|of|together)\b(?!.*\bto\b)|"
     r"\w+ (?:aside|me|of|said|says|theory|up|us)\b|(?:extend|mark) my\b|(?:in|de)crease in\b|"
-    r"turn (?:to\b|\S+ into\b)|switch statement|tick tock"
+    r"turn (?:to\b|\S+ into\b)|switch statement|tick tock|(?:set|update) (?:about|by|on)\b|"
+    r"(?:change|correct|edit|fix|update) (?:history|log|requests?|spelling|statements?|suggestions?)\b"
 )
 _NO_ORDER = (
     r"put\b.* in(?:to)? (?:\w+ ){0,2}(?:answer|context|paragraphs?|reply|sentences?|words)\b|"
-    r"make (?:no|sure)\b|\w+ (?:(?!all|each|every|that|the|which)\w+ ){0,2}(?:are|is|was|were)\b"
+    r"make (?:sure|up)\b|\w+ (?:no|none|nothing)\b|.*\byour (?:answer|reply|response)\b|"
+    r"\w+ (?:(?!all|each|every|that|the|which)\w+ ){0,2}(?:are|is|was|were)\b"
 )
 _MAKES = rf"{_ORDER}(?!{_NO_ORDER})(?:create|make|put|save|store|write)(?![\w:-])"
 _CHANGES = (
@@ -55,6 +57,11 @@ _FORBIDS = (
     r"\b(?:without|avoid) (?:changing|editing|fixing|saving|touching|writing)\b|"
     r"\b(?:add|change|delete|edit|remove|write) nothing\b(?! (?:else|more|other))|"
     r"\bno changes? (?:to|in)\b|\bnothing (?:is|be|gets) |\bwould (?:be|become|happen)\b|"
+    r"\b(?:do not|don['’]t)(?! (?:explain|forget|say|tell))\b|"
+    r"\b(?:never mind|forget it|cancel|undo|refrain|not (?:now|yet)|no edits?)\b|"
+    r"\b(?:if|unless|until|(?:after|once|when) (?:i|you|we)|before you|ask (?:before|me)|imagine|pretend)\b|"
+    r"(?:^|[.!?;] )(?:later|tomorrow)\b|"
+    r"\b(?:explain|know|see|show me|tell me) how\b|"
     r"\b(?:dry run|plan only|suppose|leave \S+(?: \S+)? alone|keep (?:it|them|\S+\.\w+) as)\b|"
     r"\bonly (?:ask|look|show|tell)\w*\b|"
     r"\b(?:did|does|is|was|would) (?:he|it|she|that|they|this) "
@@ -64,7 +71,12 @@ _BUT = (  # it forbids more than the task
     r"\b(?:(?:do not|don't|never) \w+|without \w+ing) (?:any|anything|the|what)\b"
     r"[^.;]{0,100}\b(?:else|others?|remaining|rest)\b"
 )
-_UNSURE = r"\b(?:anything|at all|ever|if|or|when)\b"  # a polite question about what is possible
+_UNSURE = r"\b(?:anything|at all|ever|or)\b"  # a polite question about what is possible
+_VALUE = r"\b(?:to|with)\b|[\"“'=]"
+# Before a colon and an order; other words announce a heading, a speaker or a text.
+_ANNOUNCES = (
+    r"(?:.* )?(?:please|task|(?:do|make) (?:this|these|the following)(?: changes?)?)|(?:in|on|at) \S+"
+)
 # Another person's words follow.
 _SAYS = r"\b(?:claims?|goes|proposed?s?|reads|recommend(?:ed|s)|said|says?|suggest(?:ed|s)|writes|wrote)\b"
 _GIVEN = (
@@ -112,32 +124,31 @@ def files_in(text: str) -> list[str]:
 
 def _ordered(task: str) -> Iterator[_TaskPart]:
     """The parts of a task, and whether each is an order."""
-    theirs = False
+    theirs = announced = False
     words = re.split(f"({_PARTS})", _own_words(task))
+    asks = any(map(_is_question, words[::2]))  # then only an order with a new value is clear
     for at in range(0, len(words), 2):
         text, low, end = words[at], words[at].lower(), "".join(words[at + 1 : at + 2])
         after = "".join(words[at + 2 : at + 3]).lower()
-        unclear = after.startswith("or ") or (end.startswith(":") and re.match(_ASKS, after))
+        unclear = announced or after.startswith("or ") or (end.startswith(":") and re.match(_ASKS, after))
         own = not theirs and not unclear and not _is_question(text)
         yield _TaskPart(
             text,
             low,
             files_in(text),
-            own and re.search(_CHANGES, low) is not None,
+            own and re.search(_CHANGES, low) is not None and (not asks or re.search(_VALUE, low) is not None),
             own and re.search(_MAKES, low) is not None,
         )
         given = end.startswith(":") and re.search(_GIVEN, low)
+        announced = end.startswith(":") and re.fullmatch(_ANNOUNCES, low.strip()) is None
         theirs = theirs or bool(given or re.search(_SAYS, low))
 
 
 def _own_words(task: str) -> str:
     """A task without blocks of code, quoted lines, and quotations of several words."""
     task = re.sub(r"```.*?(?:```|\Z)|^>.*$", "", task, flags=re.DOTALL | re.MULTILINE)
-    return re.sub(
-        r"[\"“«][^\"”»\n]{0,300}\s[^\"”»\n]{0,300}[\"”»]|(?<!\w)'[^'\n]{0,300}\s[^'\n]{0,300}'(?!\w)",
-        '""',
-        task,
-    )
+    quotations = r"[\"“«]([^\"”»\n]{0,600})[\"”»]|(?<!\w)'([^'\n]{0,600})'(?!\w)"
+    return re.sub(quotations, lambda found: '""' if " " in (found[1] or found[2] or "") else found[0], task)
 
 
 def _is_question(part: str) -> bool:

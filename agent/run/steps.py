@@ -203,7 +203,7 @@ def _change(seen: TaskState) -> Step | None:
     if seen.doubted:  # the doubt lets it answer
         return None
     for file in (found_among(name, seen.named) for name in seen.asked.changed):
-        if file and not has_written(file, seen.calls):
+        if file and has_read(file, seen.calls) and not has_written(file, seen.calls):
             if all(map(_fails, seen.calls[-2:])) and len(seen.calls) > 1:
                 continue
             if seen.asked.adds:
@@ -296,7 +296,8 @@ def changes(tool: CognitiveTool) -> bool:
 def _edits(tool: CognitiveTool) -> bool:
     """Whether a tool changes a part of a file: it also reads it. Small models that wrote the whole file
     lost the rest of it."""
-    return writes(tool) and "reads" in tool.effects
+    parameters = {one.name for one in tool.params}
+    return writes(tool) and "reads" in tool.effects and {"path", "old", "new"} <= parameters
 
 
 def creates(tool: CognitiveTool) -> bool:

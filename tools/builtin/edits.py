@@ -76,7 +76,8 @@ def _trouble(path: str, text: str, old: str, found: int, everywhere: bool, new: 
     if not found:
         return f"{path} does not contain that text; read the file and copy it exactly.{_alike(text, old)}"
     if found > 1 and not everywhere:
-        return f"{path} contains that text {found} times; give more of it{_longer(text, old)}, or :all True."
+        such = _longer(text, old) if found <= MOST_PLACES else ""
+        return f"{path} contains that text {found} times; give more of it{such}, or :all True."
     if len(text) + found * (new - len(old)) > limit:
         return f"{path} would grow beyond {limit} characters."
     return ""
@@ -94,9 +95,7 @@ def _alike(text: str, old: str) -> str:
 def _longer(text: str, old: str) -> str:
     """Each place of a text that is there a few times, as ``:old`` must spell it: its lines, or these with the
     line before them."""
-    starts = [found.start() for found in re.finditer(re.escape(old), text)]
-    if len(starts) > MOST_PLACES:
-        return ""
+    starts = [place.start() for place in re.finditer(re.escape(old), text)]
     for lines in (1, 2):
         ways = [_with_lines(text, start, start + len(old), lines) for start in starts]
         alone = len(set(ways)) == len(ways) and all(text.count(way) == 1 for way in ways)

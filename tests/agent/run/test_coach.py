@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from words import files, scripted
+from words import files, scripted, tool
 
 from quoth import Agent, ModelOptions, ToolOptions
 from quoth.agent.reply import Reply
@@ -478,3 +478,46 @@ def test_a_search_for_nothing_is_no_word_in_vain(tmp_path: Path) -> None:
     search = '(grep-search :pattern "" :path "empty.txt")'
     told = Told(tmp_path, "What is in empty.txt?", search, "Quite empty.", "Nothing.")
     assert not [heard for heard in told.heard if 'contains ""' in heard]
+
+
+def test_after_a_denial_nothing_is_forced(tmp_path: Path) -> None:
+    write = '(write-file :path "note.txt" :content "hello")'
+    told = Told(tmp_path, "Write hello into note.txt.", write, "It was denied.", consent=SaysNo())
+    assert not told.may_answer(0)
+    assert told.may_answer(1)
+
+
+def test_no_tool_is_taken_for_an_editor_for_its_effects_alone(tmp_path: Path) -> None:
+    def sync_repo(path: str) -> str:
+        """Upload a file and delete it here."""
+        return path
+
+    tools = ToolOptions([tool("sync-repo", sync_repo, effects=["reads", "writes"])], without=["edit-file"])
+    told = Told(tmp_path, "In phones.txt, change 522 to 533.", READ_PHONES, "I cannot.", "No.", tools=tools)
+    assert told.may_answer(1)
+
+
+@pytest.mark.parametrize(
+    ("task", "answer"),
+    [
+        ("Is anything about wages in team.org?", "Nothing."),
+        ("Which notes in team.org mention Ada?", "None."),
+        ("In phones.txt, change 521 to 533.", "521 is not there."),
+        ("In stock.txt, set the pears to 30.", "They are already at 30."),
+    ],
+)
+def test_a_negative_answer_is_not_doubted(tmp_path: Path, task: str, answer: str) -> None:
+    edit = '(edit-file :path "phones.txt" :old "521" :new "533")'
+    looks = [READ_TEAM] if "team" in task else [READ_PHONES, edit, READ_TEAM, edit, READ_STOCK]
+    told = Told(tmp_path, task, *looks, answer, "Doubted.", consent=SayYes())
+    assert told.reply.text == answer
+
+
+def test_a_file_is_not_another_whose_name_ends_alike(tmp_path: Path) -> None:
+    files(tmp_path, {"my-phones.txt": "522\n"})
+    edits = [f'(edit-file :path "{name}" :old "522" :new "533")' for name in ("my-phones.txt", "phones.txt")]
+    read = '(read-file :path "my-phones.txt")'
+    told = Told(
+        tmp_path, "In phones.txt, change 522 to 533.", READ_PHONES, read, *edits, "Done.", consent=SayYes()
+    )
+    assert told.paths(4 - 1) == {"phones.txt"}
