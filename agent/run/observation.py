@@ -63,7 +63,7 @@ def find_repeats(turn: Turn, run: Run) -> Repeats:
 
 def known_calls(calls: Sequence[FoundCall], run: Run) -> set[str]:
     """The digests of the calls of a reply that the run had run before."""
-    return {call_digest(found.form, run) for found in calls} & set(run.state.seen)
+    return {digest for found in calls if (digest := call_digest(found.form, run)) in run.state.seen}
 
 
 def remember(record: CallRecord, run: Run) -> CallRecord:

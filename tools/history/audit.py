@@ -120,7 +120,8 @@ class StoreAudit:
         self._store = store
 
     def prepare(self) -> None:
-        if not self._store().execute("SELECT seq FROM audit_head"):
+        store = self._store()
+        if HEAD not in store.known and not store.execute("SELECT seq FROM audit_head"):
             raise RuntimeError("the head of the audit trail is missing")
 
     def write(self, row: Mapping[str, Any]) -> None:
