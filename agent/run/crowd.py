@@ -7,7 +7,7 @@ from functools import cache
 from weakref import WeakSet
 
 CROWD = 100  # hosts of sessions in a process
-PYTHONS_OWN = 10  # the last of Python's thresholds; one that the program has set is its business
+PYTHONS_OWN = ((700, 10, 10), (2000, 10, 10))  # thresholds of Python 3.11 and 3.12, and of 3.13
 _hosts = WeakSet[object]()
 
 
@@ -16,8 +16,7 @@ def search_seldom() -> None:
     so far, in short passes over new objects, and seldom over older ones. A pass stops every user, and runs
     leave no cycles."""
     gc.freeze()
-    # Python's own are 700, 10 and 10; those of a short command are in agent/entry.py.
-    gc.set_threshold(700, 10, 10 * PYTHONS_OWN)
+    gc.set_threshold(700, 10, 100)  # those of a short command are in agent/entry.py
 
 
 def join(host: object) -> None:
@@ -27,8 +26,10 @@ def join(host: object) -> None:
         _decide()
 
 
-@cache  # to count what is frozen takes as long as a search over it
+@cache  # the program may set it otherwise later
 def _decide() -> None:
-    """Search seldom, unless the program has set the threshold, frozen objects or switched the search off."""
-    if gc.isenabled() and gc.get_threshold()[2] == PYTHONS_OWN and not gc.get_freeze_count():
-        search_seldom()
+    """Look through older objects ten times as seldom, unless the program has set thresholds or switched the
+    search off. What the program has made is not frozen: it would never be freed."""
+    first, second, third = thresholds = gc.get_threshold()
+    if gc.isenabled() and thresholds in PYTHONS_OWN:
+        gc.set_threshold(first, second, 10 * third)
