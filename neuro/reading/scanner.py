@@ -155,12 +155,11 @@ class Scan(FormReader):
                 self.position, self.chained, self.waits_for = position, chained, wait.start
                 return
         if self.final and self.stopped:
-            rests = [_REST.search(self.text, self.position), self.event.search(self.text, self.position)]
-            if (mark := rests[1]) and (
-                mark["span"] or mark["quotation"] or _NO_CALL.match(self.text, mark.start())
-            ):
-                rests.pop()
-            if places := [rest.end() if rest.re is _REST else rest.start() for rest in rests if rest]:
+            lead, mark = (one.search(self.text, self.position) for one in (_REST, self.event))
+            places = [lead.end()] if lead else []
+            if mark and not (mark["span"] or mark["quotation"] or _NO_CALL.match(self.text, mark.start())):
+                places.append(mark.start())
+            if places:
                 where = self.lines.at(min(places))
                 self.errors.append(Fault("The rest was not read", *where, self.stopped))
 

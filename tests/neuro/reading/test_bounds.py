@@ -42,6 +42,13 @@ def test_what_is_no_call_weighs_so_much(passed: str, weight: int, monkeypatch: p
     assert said == ([TOO_MANY] if weight else [])
 
 
+@pytest.mark.parametrize(("lead", "column"), [("", 1), ("   ", 4), ("- ", 3), ("1. Call: ", 10)])
+def test_the_rest_begins_at_its_form(lead: str, column: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quoth.neuro.reading.forms.MAX_CALLS", 1)
+    (fault,) = read_reply(f"{HI}\nsee `a` now\n{lead}{HI}\n", KNOWN).errors
+    assert (fault.message, fault.line, fault.column) == ("The rest was not read", 3, column)
+
+
 @pytest.mark.parametrize(("spent", "found"), [(0, [HI]), (-1, [])])
 def test_as_much_as_may_be_read_in_vain_is_read(
     spent: int, found: list[str], monkeypatch: pytest.MonkeyPatch
