@@ -241,10 +241,11 @@ def private_folder(folder: Path) -> None:
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(one)) from None
         if one not in _CLOSED:
             _CLOSED.add(one)
-            if _close(one, 0o700):
+            if _is_open(one):
                 for entry in one.iterdir():
                     if entry.is_file():
                         _close(entry, 0o600)
+                _close(one, 0o700)  # last: a closed folder is not looked through again
 
 
 def private_file(path: Path) -> None:
@@ -261,17 +262,20 @@ def private_file(path: Path) -> None:
 _CLOSED: set[Path] = set()  # folders that this process has checked
 
 
-def _close(path: Path, mode: int) -> bool:
-    """Remove the rights of others on a file or folder of ours, and return whether there were any. A shared
-    folder such as /tmp, or the user's home, stays as it is."""
+def _close(path: Path, mode: int) -> None:
+    """Remove the rights of others on a file or folder of ours."""
+    if _is_open(path):
+        with contextlib.suppress(OSError):
+            path.chmod(mode)
+
+
+def _is_open(path: Path) -> bool:
+    """Whether others have rights on a file or folder of ours. A shared folder such as /tmp, or the user's
+    home, stays as it is."""
     with contextlib.suppress(OSError, RuntimeError):  # a user may have no home
         found = path.stat()
         shared = stat.S_ISDIR(found.st_mode) and (found.st_mode & stat.S_ISVTX or path == Path.home())
-        if found.st_uid != os.geteuid() or shared:
-            return False
-        if found.st_mode & 0o077:
-            path.chmod(mode)
-            return True
+        return bool(found.st_uid == os.geteuid() and not shared and found.st_mode & 0o077)
     return False
 
 

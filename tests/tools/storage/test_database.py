@@ -63,6 +63,17 @@ def test_a_store_is_made_with_its_folders_and_for_its_owner_only(tmp_path: Path)
     assert path.parent.stat().st_mode & 0o077 == 0
 
 
+def test_a_folder_is_closed_after_its_files(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the two, the next process closes the files."""
+    (state / "a").touch()
+    (state / "a").chmod(0o644)
+    state.chmod(0o755)
+    closed: list[str] = []
+    monkeypatch.setattr(Path, "chmod", lambda path, mode: closed.append(path.name))
+    private_folder(state)
+    assert closed == ["a", state.name]
+
+
 def test_an_open_folder_is_closed_with_its_files_and_a_closed_one_is_not_looked_through(
     state: Path,
 ) -> None:
