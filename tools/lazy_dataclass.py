@@ -106,7 +106,8 @@ def _init(cls: type, name: str) -> Callable[..., Any]:
     found: dict[str, Any] = {}
     # Compiled first: exec of a text, if it runs while Python exits, hides an interrupt from the exit code.
     code = compile(source, f"<{cls.__qualname__}>", "exec")
-    exec(code, vars(sys.modules[cls.__module__]), found)  # noqa: S102  # as the standard library does
+    # In the module of the class, if it still exists, as the standard library does.
+    exec(code, getattr(sys.modules.get(cls.__module__), "__dict__", {}), found)  # noqa: S102
     init: Callable[..., Any] = found["make"](**scope)
     init.__qualname__ = f"{cls.__qualname__}.{name}"
     init.__annotations__ = {one.name: one.type for one in dataclasses.fields(cls) if one.init} | {

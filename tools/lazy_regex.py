@@ -6,7 +6,6 @@ Patterns that every start uses stay with ``re``. Two threads that meet at the fi
 from __future__ import annotations
 
 import re
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,17 +17,19 @@ else:
 
 
 class _LazyPattern:
-    """Has every attribute of the compiled pattern; from the second use on as one of its own."""
+    """Has every attribute of the compiled pattern; from the second use on as one of its own. It takes no
+    lock, which a fork could leave held."""
+
+    _compiled: re.Pattern[str] | None = None
 
     def __init__(self, pattern: str, flags: int) -> None:
         self.pattern = pattern
         self._flags = flags
 
-    @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self.pattern, self._flags)
-
     def __getattr__(self, name: str) -> Any:
-        value = getattr(self._compiled, name)
+        if name.startswith("__"):  # a copy has no pattern yet
+            raise AttributeError(name)
+        compiled = self._compiled = self._compiled or re.compile(self.pattern, self._flags)
+        value = getattr(compiled, name)
         setattr(self, name, value)
         return value

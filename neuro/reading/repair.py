@@ -58,7 +58,7 @@ _PIECE = lazy_regex.compile(
     re.ASCII | re.VERBOSE | re.DOTALL,
 )
 _BLANK = lazy_regex.compile(r"(?:\s++|;[^\n]*+)++\Z", re.ASCII)
-_LOST = lazy_regex.compile(r";[^\n]*?(?:[)\]}]|:[A-Za-z])").search  # text that a ; may have hidden by mistake
+_LOST = lazy_regex.compile(r";[^\n]*?(?:[)\]}]|:[A-Za-z])")  # text that a ; may have hidden by mistake
 # A dictionary of JSON, Python or JavaScript; in Hy's a key has no colon after it.
 _JSON = lazy_regex.compile(
     r"""\{\s*+(?: "(?:[^"\\]++|\\.)*+"(?::|\s++:\s) | '[^'\n]*+'\s*+: | [“„][^”]*+”\s*+:
@@ -287,7 +287,7 @@ class _Mender:
             if frame.kind == _CODE or frame.wild or (depth and spills) or (not depth and frame.count < 2):
                 raise NotRead("its end is missing, and could have been in several places", start, True)
         while _BLANK.match(self.pieces[-1]):  # a closing bracket after a comment would be a part of it
-            if _LOST(self.pieces[-1]):
+            if _LOST.search(self.pieces[-1]):
                 raise NotRead("a comment hides its end, and may hide arguments", start, True)
             pos -= len(self.pieces.pop())
         closers = "".join(frame.closer for frame in reversed(self.stack))

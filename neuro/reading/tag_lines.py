@@ -37,7 +37,7 @@ TEMPLATE = "it only repeats how the tag is written"
 
 _pattern = lru_cache(maxsize=256)(compiled)
 _NUMBER = lazy_regex.compile(r"([+-]?(?:[0-9]{1,9}(?:\.[0-9]*)?|\.[0-9]+))(?:[ \t]?(%))?\Z")
-_PLAIN = lazy_regex.compile(r'[^\s{"\\][^\x00-\x1f\x7f]*(?<!\s)').fullmatch  # plain text that needs no quotes
+_PLAIN = lazy_regex.compile(r'[^\s{"\\][^\x00-\x1f\x7f]*(?<!\s)')  # plain text that needs no quotes
 _WORD = lazy_regex.compile(r'("(?:[^"\\]|\\.)*"|\S+)[ \t]*')
 
 
@@ -66,7 +66,7 @@ def spell_tag(tool: CognitiveTool, form: CallForm) -> str:
     """The line that calls a tool with these arguments."""
     if takes_line(tool) and len(form.args) == 1:
         text = str(form.args.get(_slots(tool)[0].name, ""))
-        if _PLAIN(text):
+        if _PLAIN.fullmatch(text):
             return f"{prefix_of(tool)}: {text}"
     return f"{prefix_of(tool)}: " + json.dumps(dict(form.args), ensure_ascii=False)
 

@@ -95,6 +95,12 @@ class Kept:
     x: int
 
 
+def test_the_module_of_a_class_may_be_gone_at_its_first_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = point(lazy_dataclass.dataclass)
+    monkeypatch.setattr(made, "__module__", "gone")
+    assert made(1, needed=2).x == 1
+
+
 def test_it_is_pickled() -> None:
     assert pickle.loads(pickle.dumps(Kept(1))) == Kept(1)
 

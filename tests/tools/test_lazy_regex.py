@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import re
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +23,12 @@ def test_it_is_as_one_of_re(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(re, "compile", None)  # it is compiled once
     assert [found["a"] for found in lazy.finditer("Xy")] == ["X", None]
     assert lazy.fullmatch("xx") is None
+
+
+def test_it_is_copied_and_pickled() -> None:
+    lazy = lazy_regex.compile("(?P<a>x)|y", re.IGNORECASE)
+    for other in (copy.copy(lazy), copy.deepcopy(lazy), pickle.loads(pickle.dumps(lazy))):
+        assert other.sub("-", "aXb") == "a-b"
 
 
 def test_nothing_is_compiled_before_it_is_used() -> None:
