@@ -20,10 +20,16 @@ def search_seldom() -> None:
 
 
 def join(host: object) -> None:
-    """Count the host of a session, until it is freed. A process's first crowd makes the search seldom."""
+    """Count the host of a session, until it is closed or freed. A process's first crowd makes the search
+    seldom."""
     _hosts.add(host)
     if len(_hosts) >= CROWD:
         _decide()
+
+
+def leave(host: object) -> None:
+    """Count it no longer."""
+    _hosts.discard(host)
 
 
 @cache  # the program may set it otherwise later

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from quoth.agent.config.config import Config
 from quoth.agent.events import AgentEvent, Listener
 from quoth.agent.run.channels import HostRouter, service_options
-from quoth.agent.run.crowd import join
+from quoth.agent.run.crowd import join, leave
 from quoth.agent.run.event_stream import Events, Stoppable
 from quoth.agent.run.limits import RunLimits
 from quoth.agent.run.models import Models, OwnModel
@@ -183,13 +184,15 @@ class SessionHost:
         return f"{whole}-{session_of_chat(self.chat)}" if self.chat else whole
 
     def _belongings(self, events: Events) -> Belongings:
-        parts, memory = self.parts, OwnMemory(self._open_memory)
+        # Services that kept the host would be freed with it by a search for garbage alone, which is seldom.
+        parts, host = self.parts, weakref.proxy(self)
+        memory = OwnMemory(lambda: host._open_memory())
         services = with_own(parts.services.for_tools, memory)
         if services.router is NO_ROUTER:
             router = HostRouter(events.to_user, parts.services.channels, self.agent_id)
             services = replace(services, router=router)
         if services.model is NO_MODEL:
-            services = replace(services, model=OwnModel(lambda: self.models.backend(), tracer=parts.tracer))
+            services = replace(services, model=OwnModel(lambda: host.models.backend(), tracer=parts.tracer))
         return Belongings(events, memory, OwnPrograms(), services)
 
     def _open_memory(self) -> Any:
@@ -450,6 +453,7 @@ class SessionHost:
         """Interrupt the work in progress, end the programs in the background, then close the sandbox, the
         models, the memory and the store; for a chat, close only its memory. May be called twice."""
         self._closed = True
+        leave(self)
         await self.events.stop_all(self.interrupt)
         await self.own.programs.aclose()
         if self.chat:

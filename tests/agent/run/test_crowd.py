@@ -6,12 +6,14 @@ import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from weakref import WeakSet
+from weakref import WeakSet, ref
 
 import pytest
 from words import agent
 
+from quoth.agent.client import AsyncAgent
 from quoth.agent.run import crowd
+from quoth.neuro.backends.select import ScriptedBackend
 
 Opens = Callable[[int], None]
 PYTHONS = (700, 10, 10)
@@ -54,10 +56,28 @@ def test_a_crowd_makes_full_searches_seldom(with_agents: Opens) -> None:
     assert gc.get_threshold() == SELDOM
 
 
-def test_a_crowd_that_is_closed_is_freed(with_agents: Opens) -> None:
-    with_agents(3)
-    gc.collect()
-    assert len(crowd._hosts) <= 1  # the last is in a variable of the fixture
+def test_closed_agents_are_no_crowd(with_agents: Opens) -> None:
+    gc.disable()
+    try:
+        for _ in range(5):
+            with_agents(1)
+        assert len(crowd._hosts) == 0
+    finally:
+        gc.enable()
+
+
+async def test_a_closed_agent_frees_its_model_without_a_search(tmp_path: Path) -> None:
+    """In a crowd a search is seldom: the models of thousands of agents were kept until then."""
+    model = ScriptedBackend(["Done."])
+    kept = ref(model)
+    gc.disable()
+    try:
+        async with AsyncAgent(workspace=tmp_path, model=model) as one:
+            await one.run("Look.")
+        del one, model
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_it_is_decided_once(with_agents: Opens) -> None:
