@@ -32,7 +32,8 @@ def _decorated(cls: type, frozen: bool = False, eq: bool = True, repr: bool = Tr
         cls.__hash__ = None  # type: ignore[assignment]
     cls.__doc__ = cls.__doc__ or cls.__name__  # otherwise its signature is read, in a millisecond
     dataclasses.dataclass(init=False, repr=False, eq=False, frozen=heir)(cls)
-    cls.__dataclass_params__.frozen = frozen  # type: ignore[attr-defined]  # for classes that inherit it
+    of: Any = cls.__dataclass_params__  # type: ignore[attr-defined]  # for heirs, and for pprint
+    of.init, of.repr, of.eq, of.frozen = True, repr, eq, frozen
     for name in lazy:
         setattr(cls, name, _LazyMethod(cls, name))
     if frozen and not heir:

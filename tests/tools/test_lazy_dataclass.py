@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import pprint
 import signal
 import subprocess
 import sys
@@ -99,6 +100,14 @@ def test_the_module_of_a_class_may_be_gone_at_its_first_use(monkeypatch: pytest.
     made = point(lazy_dataclass.dataclass)
     monkeypatch.setattr(made, "__module__", "gone")
     assert made(1, needed=2).x == 1
+
+
+def test_it_is_printed_as_the_standard_one() -> None:
+    lazy, standard = (
+        made(1, needed=2, name="n" * 80)
+        for made in map(point, (lazy_dataclass.dataclass, dataclasses.dataclass))
+    )
+    assert pprint.pformat(lazy) == pprint.pformat(standard)
 
 
 def test_it_is_pickled() -> None:
