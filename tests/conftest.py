@@ -73,6 +73,11 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     return cores * 3 // 2
 
 
+def samples(config: pytest.Config) -> bool:
+    """Whether a third of a long table is enough: neither all are wanted, nor some by their names."""
+    return many(1) <= 30 and not config.getoption("keyword")
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest tests first, so that no process waits for another at the end. Of a table of cases one is
     tried in a Redis too, and of a long table of attacks a third, always the same, unless all are wanted
@@ -83,7 +88,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left: set[pytest.Item] = set()
     attacks: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("sampled") and many(1) <= 30:
+        if item.get_closest_marker("sampled") and samples(config):
             attacks.setdefault(item.nodeid.partition("[")[0], []).append(item)
         given = getattr(getattr(item, "callspec", None), "params", {})
         if "redis" in (given.get("store"), given.get("counter")):
@@ -101,7 +106,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """The closing line names the tests that need what is not here."""
     if not npm.IS_ASKED:
         terminalreporter.stats[npm.LEFT_OUT] = [SimpleNamespace()]
-    if many(1) <= 30:
+    if samples(terminalreporter.config):
         terminalreporter.stats[LEFT_OUT] = [SimpleNamespace()]
 
 

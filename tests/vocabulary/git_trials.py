@@ -146,7 +146,8 @@ def chosen(options: argparse.Namespace) -> list[Trial]:
     every = [Trial(*words) for words in product(ATTACKS, KINDS, MOMENTS)]
     if options.plain:
         every = [Trial(row) for row in ATTACKS]
-    return random.Random(options.seed).sample(every, min(options.some or len(every), len(every)))
+    some = options.some or (0 if options.plain or options.all else 9)
+    return random.Random(options.seed).sample(every, min(some or len(every), len(every)))
 
 
 def tried(folder: Path, trials: list[Trial]) -> int:
