@@ -27,7 +27,8 @@ from quoth.tools.lisp.printer import print_string
 
 HOW_MANY = r"(?i)\bmany\b|\bcount\b|\bnumber of\b"
 WHICH_FILE = r"(?i)\b(?:which|what) (?:file|note|document)s?\b"
-SAYS_NO = r"(?i)\b(?:no|not|none|nothing|neither|nobody|without|missing|already)\b|n['’]t\b"
+SAYS_NO = r"(?i)\b(?:no|not|none|nothing|neither|nobody|without|missing)\b|n['’]t\b"
+SAYS_DONE = r"\b(?:is|are|was|were) already\b"  # before the task
 ASKED = ("denied", "pending")  # a person decides
 HEAD_COUNT = 20  # a model may count fewer in its head
 
@@ -46,7 +47,7 @@ class ModelAnswer(NamedTuple):
     @property
     def denies(self) -> bool:
         """Whether it says that something is not there."""
-        return re.search(SAYS_NO, self.text) is not None
+        return re.search(f"{SAYS_NO}|{SAYS_DONE}", self.text) is not None
 
 
 def doubt_of(answer: ModelAnswer) -> str:

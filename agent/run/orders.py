@@ -16,21 +16,24 @@ FIGURES = r"(?:amounts|column|costs|everything|figures|hours|numbers|prices|quan
 _PARTS = r"(?:[;,:]\s|(?<=[.?!])\s| (?:and|then) )"
 _POLITE = r"(?:could|can|would|will) you"
 _ORDER = (  # an order begins a part of the task
-    rf"^(?:(?:also|and|just|kindly|now|please|so|then|{_POLITE}|"
-    r"i(?:'d| would) like you to|i (?:need|want) you to) )*"
+    rf"^(?:[-*] |\d+[.)] )?(?:(?:also|and|just|kindly|now|please|pls|so|then|{_POLITE}|"
+    r"(?:don't forget|remember|i'd like|i would like|i want) to|"
+    r"i(?:'d| would) like you to|i (?:need|want) you to) ){0,9}"
     r"(?:(?:in|on|at) \S+ )?"
 )
 # The same verbs in another meaning: "add the numbers in", "set up", "put it in one sentence", "Mark said".
 _NO_CHANGE = (
     rf"add (?:\S+ ){{0,3}}up\b|add (?:\w+ ){{0,3}}?{FIGURES} (?:from|in|of|together)\b(?!.*\bto\b)|"
-    r"\w+ (?:aside|me|of|said|says|theory|up|us)\b|(?:extend|mark) my\b|(?:in|de)crease in\b|"
+    r"\w+ (?:aside|me|of|said|says|theory|up|us)\b(?!\.\w)|(?:extend|mark) my\b(?!.* in )|"
+    r"(?:in|de)crease in\b|"
     r"turn (?:to\b|\S+ into\b)|switch statement|tick tock|(?:set|update) (?:about|by|on)\b|"
-    r"(?:change|correct|edit|fix|update) (?:history|log|requests?|spelling|statements?|suggestions?)\b"
+    r"(?:change|correct|edit|fix|update) "
+    r"(?:history|log|requests?|spelling|statements?|suggestions?)\b(?! in |\.\w)"
 )
 _NO_ORDER = (
     r"put\b.* in(?:to)? (?:\w+ ){0,2}(?:answer|context|paragraphs?|reply|sentences?|words)\b|"
-    r"make (?:sure|up)\b|\w+ (?:no|none|nothing)\b|.*\byour (?:answer|reply|response)\b|"
-    r"\w+ (?:(?!all|each|every|that|the|which)\w+ ){0,2}(?:are|is|was|were)\b"
+    r"make (?:sure|up)\b|\w+ (?:no|none|nothing)\b(?! (?:to|with)\b)|.*\byour (?:answer|reply|response)\b|"
+    r"\w+ (?:(?!all|any|each|every|that|the|wh)\w+ ){0,2}(?:are|is|was|were)\b"
 )
 _MAKES = rf"{_ORDER}(?!{_NO_ORDER})(?:create|make|put|save|store|write)(?![\w:-])"
 _CHANGES = (
@@ -52,17 +55,18 @@ _PLACE = r"\b(?:above|after|before|beginning|below|between|first|next to|section
 _ELSEWHERE = r"\b(?:remind|reminder|memory|remember|calendar)\b"  # a change of no file
 _CHANGE = r"(?:add|alter|change|delete|edit|fix|modify|overwrite|rename|replace|save|set|touch|update|write)"
 _FORBIDS = (
-    rf"(?:\b(?:never|(?:can|could|do|does|may|must|shall|should|to) not|cannot)|n't)"
+    rf"(?:\b(?:never|(?:can|could|do|does|may|must|shall|should|to) not|cannot)|n't(?! forget))"
     rf"(?:,? (?!and|but|just|please|so|then)\w+){{0,5}},? {_CHANGE}\b|"
     r"\b(?:without|avoid) (?:changing|editing|fixing|saving|touching|writing)\b|"
     r"\b(?:add|change|delete|edit|remove|write) nothing\b(?! (?:else|more|other))|"
-    r"\bno changes? (?:to|in)\b|\bnothing (?:is|be|gets) |\bwould (?:be|become|happen)\b|"
+    r"\bno changes? (?:to|in)\b|\bnothing (?:is|be|gets) (?:\w+ed|written)\b|\bwould (?:be|become|happen)\b|"
     r"\b(?:do not|don['’]t)(?! (?:explain|forget|say|tell))\b|"
     r"\b(?:never mind|forget it|cancel|undo|refrain|not (?:now|yet)|no edits?)\b|"
     r"\b(?:if|unless|until|(?:after|once|when) (?:i|you|we)|before you|ask (?:before|me)|imagine|pretend)\b|"
     r"(?:^|[.!?;] )(?:later|tomorrow)\b|"
-    r"\b(?:explain|know|see|show me|tell me) how\b|"
-    r"\b(?:dry run|plan only|suppose|leave \S+(?: \S+)? alone|keep (?:it|them|\S+\.\w+) as)\b|"
+    r"\b(?:explain|know|see|show me|tell me) how\b(?! (?:many|much))|"
+    r"\b(?:dry run|plan only|suppose|keep (?:it|them|\S+\.\w+) as)\b|"
+    r"\bleave (?!all|everything|the)\S+(?: \S+)? alone\b|"
     r"\bonly (?:ask|look|show|tell)\w*\b|"
     r"\b(?:did|does|is|was|would) (?:he|it|she|that|they|this) "
     r"(?:a good|allowed|correct|do|good|ok|okay|right|safe|true|wise)\b"
@@ -75,12 +79,14 @@ _UNSURE = r"\b(?:anything|at all|ever|or)\b"  # a polite question about what is 
 _VALUE = r"\b(?:to|with)\b|[\"“'=]"
 # Before a colon and an order; other words announce a heading, a speaker or a text.
 _ANNOUNCES = (
-    r"(?:.* )?(?:please|task|(?:do|make) (?:this|these|the following)(?: changes?)?)|(?:in|on|at) \S+"
+    r"(?:.* )?(?:please|step \d+|task|todo|(?:do|make) (?:this|these|the following)(?: changes?)?)|"
+    r"(?:in|on|at) \S+"
 )
 # Another person's words follow.
 _SAYS = r"\b(?:claims?|goes|proposed?s?|reads|recommend(?:ed|s)|said|says?|suggest(?:ed|s)|writes|wrote)\b"
 _GIVEN = (
-    r"\b(?:describe|explain|ignore|paraphrase|proofread|rephrase|review|rewrite|summari[sz]e|translate)\b"
+    r"\b(?:describe|explain|ignore|paraphrase|proofread|rephrase|review|rewrite|summari[sz]e|translate)\b|"
+    r"^(?:please )?(?:count|draft|give me|list|print|show)\b"
 )
 _ANSWER = r"\b(?:answer|conclusion|joke|opinion|reply|style|summary|tone|your)\b"
 _ASKS = r"(?:are|count|does?|explain|how|is|list|show|tell|what|when|where|which|who|why)\b"
@@ -97,24 +103,31 @@ class Orders(NamedTuple):
 
 
 class _TaskPart(NamedTuple):
-    """A part of a task: its text, the same in small letters, and the files in it."""
+    """A part of a task: its text, the same in small letters, the files in it with their places, and whether
+    it is an order, and clearly one."""
 
     text: str
     low: str
-    files: list[str]
-    changes: bool = False
-    makes: bool = False
+    files: dict[str, int]
+    orders: bool
+    changes: bool
+    makes: bool
+
+    def before(self, file: str) -> str:
+        """The text before a file, in small letters; not more of it than matters."""
+        at = self.files[file]
+        return self.low[max(0, at - 300) : at]
 
 
 def orders_in(task: str) -> Orders:
     """The clear orders in a task."""
-    low = task.lower()
-    parts = list(_ordered(task))
-    if re.search(_FORBIDS, re.sub(_BUT, "", low)):
-        return Orders(any=any(part.changes or part.makes for part in parts))
+    low, parts = task.lower(), list(_ordered(task))
+    ordered = any(part.orders for part in parts)
+    if re.search(_FORBIDS, re.sub(_BUT, "", _own_words(task, quoted=0).lower())):
+        return Orders(any=ordered)
     changed = () if re.search(_ELSEWHERE, low) else _changed(parts)
     adds = bool(changed) and not re.search(_PLACE, low) and any(_adds_lines(part) for part in parts)
-    return Orders(changed, _made(parts), adds, any(part.changes or part.makes for part in parts))
+    return Orders(changed, _made(parts), adds, ordered)
 
 
 def files_in(text: str) -> list[str]:
@@ -132,23 +145,26 @@ def _ordered(task: str) -> Iterator[_TaskPart]:
         after = "".join(words[at + 2 : at + 3]).lower()
         unclear = announced or after.startswith("or ") or (end.startswith(":") and re.match(_ASKS, after))
         own = not theirs and not unclear and not _is_question(text)
-        yield _TaskPart(
-            text,
-            low,
-            files_in(text),
-            own and re.search(_CHANGES, low) is not None and (not asks or re.search(_VALUE, low) is not None),
-            own and re.search(_MAKES, low) is not None,
-        )
+        changes, makes = own and bool(re.search(_CHANGES, low)), own and bool(re.search(_MAKES, low))
+        files: dict[str, int] = {}
+        for found in re.finditer(PATH, text):
+            files.setdefault(found[0], found.start())
+        clear = not asks or re.search(_VALUE, low) is not None
+        yield _TaskPart(text, low, files, changes or makes, changes and clear, makes)
         given = end.startswith(":") and re.search(_GIVEN, low)
         announced = end.startswith(":") and re.fullmatch(_ANNOUNCES, low.strip()) is None
         theirs = theirs or bool(given or re.search(_SAYS, low))
 
 
-def _own_words(task: str) -> str:
-    """A task without blocks of code, quoted lines, and quotations of several words."""
+def _own_words(task: str, quoted: int = 1) -> str:
+    """A task without blocks of code, quoted lines, and quotations of more words than ``quoted``."""
     task = re.sub(r"```.*?(?:```|\Z)|^>.*$", "", task, flags=re.DOTALL | re.MULTILINE)
     quotations = r"[\"“«]([^\"”»\n]{0,600})[\"”»]|(?<!\w)'([^'\n]{0,600})'(?!\w)"
-    return re.sub(quotations, lambda found: '""' if " " in (found[1] or found[2] or "") else found[0], task)
+
+    def kept(found: re.Match[str]) -> str:
+        return found[0] if len((found[1] or found[2] or "").split()) <= quoted else '""'
+
+    return re.sub(quotations, kept, task)
 
 
 def _is_question(part: str) -> bool:
@@ -173,19 +189,19 @@ def _changed(parts: Iterable[_TaskPart]) -> tuple[str, ...]:
     begun, before, alone = False, "", True  # alone: the only file of the task may be meant
     every = dict[str, None]()
     for part in parts:
-        here, adds = part.files, re.search(_ADDS, part.low)
+        here, adds = list(part.files), re.search(_ADDS, part.low)
         every.update(dict.fromkeys(here))
         alone = alone and not (here and part.text.rstrip().endswith("?") and not part.changes)
         if part.changes and not adds:  # "to" is before a value
-            here = [file for file in here if f" to {file}" not in part.text]
+            here = [file for file in here if not part.before(file).endswith(" to ")]
         alone = alone and not re.search(_GIVEN, part.low)
         alone = alone and not (part.changes and not part.files and re.search(_ANSWER, part.low))
         begun = begun or part.changes
         if part.changes and not here and before:
             found.append(before)
         elif part.changes and (len(here) == 1 or (here and adds)):
-            found.append(max(here, key=part.text.find))
-        elif begun and len(here) == 1 and f"{here[0]} to " in part.text:
+            found.append(here[-1])
+        elif begun and len(here) == 1 and part.text.startswith(f"{here[0]} to ", part.files[here[0]]):
             found.append(here[0])
         before = here[-1] if here and not part.changes and re.match("(?:in|on|at) ", part.low) else ""
     if begun and not found and len(every) == 1 and alone:
@@ -197,12 +213,14 @@ def _made(parts: Iterable[_TaskPart]) -> tuple[str, ...]:
     """The files that a task orders to make, or to write something into."""
     found: list[str] = []
     begun = False
-    named = r"(?: (?:me|us|the|an?|new|small|short|text|file|named|called))*"
+    named = r"(?: (?:me|us|the|an?|new|small|short|text|file|named|called)){0,9}"
+    first = rf"{_ORDER}(?:create|make)(?: (?!for|from|in|of|that|to|with)\w+){{0,5}} $"
     for part in parts:
         begun = begun or part.makes
-        places = rf"(?:\b(?:into|to|named|called)|{_ORDER}(?:create|make))" if part.makes else r"\binto"
+        places = r"\b(?:into|to|named|called)" if part.makes else r"\binto"
         for file in part.files if begun else ():
-            if re.search(f"{places}{named} $", part.low[: part.text.find(file)]):
+            before = part.before(file)
+            if re.search(f"{places}{named} $", before) or (part.makes and re.search(first, before)):
                 found.append(file)
     return tuple(dict.fromkeys(found))
 
@@ -211,9 +229,5 @@ def _adds_lines(part: _TaskPart) -> bool:
     """Whether it orders to add lines at the end of a file."""
     if re.search(_AT_END, part.low):
         return True
-    file = part.files[-1] if part.files else ""
-    return (
-        part.changes
-        and file.endswith(_LISTS)
-        and re.search(_LINE, part.low[: part.text.rfind(file)]) is not None
-    )
+    file = list(part.files)[-1] if part.files else ""
+    return part.changes and file.endswith(_LISTS) and re.search(_LINE, part.before(file)) is not None

@@ -248,8 +248,10 @@ def _places(call: CallRecord) -> tuple[Any, ...]:
     listed = said.partition(" times; give more of it, such as :old ")[2]
     if said == call.result.message or not (isinstance(old, str) and isinstance(new, str)):
         return ()
-    ways = (str(read_one(way)) for way in re.findall(r'"(?:[^"\\]|\\.)*"', listed))
-    return tuple([[way, way.replace(old, new)]] for way in ways)
+    ways = [str(read_one(way)) for way in re.findall(r'"(?:[^"\\]|\\.)*"', listed)]
+    if not any(old in way for way in ways):  # the file has CRLF
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    return tuple([[way, way.replace(old, new)]] for way in ways if old in way)
 
 
 def _at(path: str, needed: Collection[str] = (), unused: Collection[str] = ()) -> Bounds:

@@ -44,8 +44,8 @@ def replaced(path: str, text: str, todo: Sequence[Piece], everywhere: bool, limi
     occur, and only once unless ``everywhere``. Where all lines end with CRLF, a line feed means that, unless
     the piece has a carriage return. Raises ToolError, which names the edit among several."""
     count = 0
-    windows = "\r\n" in text and text.count("\r\n") == text.count("\n")
     for number, (old, new) in enumerate(todo, 1):
+        windows = "\r\n" in text and text.count("\r\n") == text.count("\n")
         if windows and "\r" not in (old or "") + new:  # models write \n for every file
             old, new = old and old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
         if old is None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
+from quoth.agent.run.evidence import asked_by
 from quoth.agent.run.orders import orders_in
 
 
@@ -31,6 +33,20 @@ from quoth.agent.run.orders import orders_in
         ("Make me a new file b.txt with the names from a.csv.", (), ("b.txt",)),
         ("Please do the following: change the port in a.ini to 3", ("a.ini",), ()),
         ("X is not in a.ini, so add it.", ("a.ini",), ()),
+        ('Add "do not disturb" to a.txt.', ("a.txt",), ()),
+        ("Add milk to a.txt. Nothing is there yet.", ("a.txt",), ()),
+        ("Mark my task as done in a.md.", ("a.md",), ()),
+        ("Replace no with yes in a.ini.", ("a.ini",), ()),
+        ("Fix spelling in a.txt.", ("a.txt",), ()),
+        ("Fix what is wrong in a.md.", ("a.md",), ()),
+        ("Add eggs to a.txt, then tell me how many items there are.", ("a.txt",), ()),
+        ("TODO: fix the typo in a.md.", ("a.md",), ()),
+        ("- Add milk to a.txt", ("a.txt",), ()),
+        ("Don't forget to add milk to a.txt.", ("a.txt",), ()),
+        ("Write the names of data.txt into a.txt.", (), ("a.txt",)),
+        ("Save the total of my-data.csv to data.csv.", (), ("data.csv",)),
+        ("Create a simple index.html.", (), ("index.html",)),
+        ("Create a Python script hello.py.", (), ("hello.py",)),
         ('Change "debug" in a.ini to "info".', ("a.ini",), ()),
         ("In a.ini, set the port to 3. What was it before?", ("a.ini",), ()),
         ("Can you set the price in a.csv to 5, please?", ("a.csv",), ()),
@@ -110,6 +126,8 @@ from quoth.agent.run.orders import orders_in
         ("Add everything in a.csv.", (), ()),
         ("Add a summary of a.md to your answer.", (), ()),
         ("Make up a story called a.txt.", (), ()),
+        ("Print a.csv and add a total row.", (), ()),
+        ("Count the lines in a.txt and add 5 to it.", (), ()),
         ("Mark wrote a.md. What does it say?", (), ()),
         ("Ändere den Port in a.ini.", (), ()),
     ],
@@ -152,3 +170,33 @@ def test_a_pasted_log_compiles_no_pattern_for_each_file_in_it(monkeypatch: pytes
     )  # type: ignore[attr-defined]
     orders_in(log)
     assert len(set(compiled)) < 100
+
+
+@pytest.mark.parametrize(
+    ("task", "ordered"),
+    [
+        ("Fix the typo in a.md. What was it?", True),
+        ("Add eggs and bread to a.txt. How many items are there now?", True),
+        ("What is wrong in a.md? Fix it.", True),
+        ("Which number has Ada in a.txt?", False),
+        ("How would I change a.ini?", False),
+    ],
+)
+def test_an_order_beside_a_question_is_not_forced_and_not_forbidden(task: str, ordered: bool) -> None:
+    assert orders_in(task).any == ordered
+    assert asked_by(task).only_asks != ordered
+
+
+@pytest.mark.parametrize(
+    "words", ["please ", "could you ", "create f.txt ", "« ", "don't x any ", "f.txt g.txt "]
+)
+def test_a_long_task_takes_linear_time(words: str) -> None:
+    def least(times: int) -> float:
+        took = []
+        for _ in range(3):
+            begun = time.process_time()
+            orders_in(words * times)
+            took.append(time.process_time() - begun)
+        return min(took)
+
+    assert least(8000) < 40 * least(500)  # 16 times as long; quadratic: 256
