@@ -7,6 +7,7 @@ import contextlib
 import weakref
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
@@ -185,29 +186,21 @@ class SessionHost:
 
     def _belongings(self, events: Events) -> Belongings:
         # Services that kept the host would be freed with it by a search for garbage alone, which is seldom.
-        parts, host = self.parts, weakref.proxy(self)
-        memory = OwnMemory(lambda: host._open_memory())
+        parts, host, first = self.parts, weakref.ref(self), self.models
+        whose = self.session if self.chat else self.user  # whose conversations it searches
+        memory = OwnMemory(partial(_open_memory, parts, self.agent_id, whose))
         services = with_own(parts.services.for_tools, memory)
         if services.router is NO_ROUTER:
             router = HostRouter(events.to_user, parts.services.channels, self.agent_id)
             services = replace(services, router=router)
         if services.model is NO_MODEL:
-            services = replace(services, model=OwnModel(lambda: host.models.backend(), tracer=parts.tracer))
+            services = replace(
+                services,
+                model=OwnModel(
+                    lambda: (one.models if (one := host()) else first).backend(), tracer=parts.tracer
+                ),
+            )
         return Belongings(events, memory, OwnPrograms(), services)
-
-    def _open_memory(self) -> Any:
-        """The memory of this agent: in the workspace's store, or where the host put it."""
-        from quoth.neuro.embed.select import embedder_named  # here: most calls need none
-        from quoth.tools.memory.sqlite import open_memory
-
-        return open_memory(
-            self.parts.services.memory_url,
-            self.parts.store,
-            self.agent_id,
-            user=self.session if self.chat else self.user,  # whose conversations it searches
-            embedder=self.parts.embedder(),
-            older=embedder_named,
-        )
 
     def use_store(self, store: Store) -> None:
         """Use a store of the workspace that is already open; ``aclose`` closes it."""
@@ -585,3 +578,18 @@ def open_host(
     if settings.services.memory_url:
         host.own.memory.opened()  # raise an error in the URL now
     return host
+
+
+def _open_memory(parts: AgentParts, agent: str, whose: str) -> Any:
+    """The memory of an agent: in the workspace's store, or where the host put it."""
+    from quoth.neuro.embed.select import embedder_named  # here: most calls need none
+    from quoth.tools.memory.sqlite import open_memory
+
+    return open_memory(
+        parts.services.memory_url,
+        parts.store,
+        agent,
+        user=whose,
+        embedder=parts.embedder(),
+        older=embedder_named,
+    )
