@@ -156,9 +156,9 @@ def _useful(step: Step, run: Run) -> set[str]:
 def _harmful(run: Run) -> set[str]:
     """The tools that the task does not want: none that changes something for a question, and none that
     replaces a whole file where a part is to be changed. Small models lost the rest of it."""
-    asked, shown = asked_by(run.spec.task), run.door.table.shown
     if not run.must_act:
         return set()
+    asked, shown = asked_by(run.spec.task), run.door.table.shown
     if asked.only_asks:
         return {
             tool.name for tool in shown if writes(tool) or (changes(tool) and tool.name not in run.spec.few)

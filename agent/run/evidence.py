@@ -14,12 +14,11 @@ from itertools import dropwhile, takewhile
 from typing import Any, NamedTuple
 
 from quoth.agent.reply import CallRecord
-from quoth.agent.run.orders import FIGURES, PATH, files_in, orders_in
+from quoth.agent.run.orders import FIGURES, PATH, POLITE, files_in, orders_in
 from quoth.tools.words import STOP_WORDS
 
 _NUMBER = r"(?<![^\W_])\d{1,15}(?!\d)"
 _ASKS = r"\b(?:which|what|who|whose|when|where|why|how|is|are|was|were|does|do|did|has|have)\b"
-_POLITE = r"(?:could|can|would|will) you"
 _ARITHMETIC = (
     r"\d\s*[+*^]\s*\d|\d\s+[-/%]\s+\d|\d (?:plus|minus|times|divided|multiplied|to the power)\b|\bsum of\b|"
     r"\bhow many (?:weeks|hours|minutes|years)\b"
@@ -69,7 +68,7 @@ def asked_by(task: str) -> Asked:
     low, files, orders = task.lower(), tuple(files_in(task)), orders_in(task)
     expression = bool(re.search(_ARITHMETIC, low))
     computes = expression or (bool(files) and bool(re.search(_COMPUTES, low)))
-    asks = re.search(_ASKS, low) or not re.search(_POLITE, low)
+    asks = re.search(_ASKS, low) or not re.search(POLITE, low)
     only_asks = not orders.any and "?" in task and bool(asks)
     days, weekday = bool(re.search(_DAYS, low)), bool(re.search(_WEEKDAY, low))
     return Asked(

@@ -14,9 +14,9 @@ from typing import NamedTuple
 PATH = r"(?<![\w./@\\-])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[^\W\d_]\w{0,5}(?![\w/])"
 FIGURES = r"(?:amounts|column|costs|everything|figures|hours|numbers|prices|quantities|totals|values)"
 _PARTS = r"(?:[;,:]\s|(?<=[.?!])\s| (?:and|then) )"
-_POLITE = r"(?:could|can|would|will) you"
+POLITE = r"(?:could|can|would|will) you"
 _ORDER = (  # an order begins a part of the task
-    rf"^(?:[-*] |\d+[.)] )?(?:(?:also|and|just|kindly|now|please|pls|so|then|{_POLITE}|"
+    rf"^(?:[-*] |\d+[.)] )?(?:(?:also|and|just|kindly|now|please|pls|so|then|{POLITE}|"
     r"(?:don't forget|remember|i'd like|i would like|i want) to|"
     r"i(?:'d| would) like you to|i (?:need|want) you to) ){0,9}"
     r"(?:(?:in|on|at) \S+ )?"
@@ -172,7 +172,7 @@ def _is_question(part: str) -> bool:
     low = part.rstrip().lower()
     if not low.endswith("?"):
         return False
-    polite = re.match(rf"(?:\w+,? )*?{_POLITE} ", low)
+    polite = re.match(rf"(?:\w+,? )*?{POLITE} ", low)
     if (
         not polite
         or re.search(_UNSURE, low[polite.end() :])

@@ -27,7 +27,7 @@ LINES = {
     "agent/plan": 1767,
     "agent/repl": 1901,
     "agent/replay": 442,
-    "agent/run": 6648,
+    "agent/run": 6647,
     "agent/serve": 2759,
     "agent/session": 2865,
     "agent/terminal": 1971,

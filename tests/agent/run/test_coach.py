@@ -123,6 +123,16 @@ def test_a_text_that_is_there_twice_is_changed_at_a_place_that_the_model_chooses
     assert (tmp_path / "box.ini").read_text() == "[web]\non = 1\n[index]\non = 0\n"
 
 
+def test_the_places_of_a_file_with_crlf_are_changed(tmp_path: Path) -> None:
+    (tmp_path / "box.ini").write_bytes(b"[web]\r\non = 1\r\nx = 1\r\n[index]\r\non = 1\r\nx = 1\r\n")
+    twice = r'(edit-file :path "box.ini" :old "on = 1\nx = 1" :new "on = 0\nx = 1")'
+    task = "Turn the index off in box.ini (on = 0)."
+    told = Told(tmp_path, task, READ_BOX, twice, "Off.", consent=SayYes())
+    assert told.heard[2].endswith("Next: choose the place for the change in box.ini.")
+    assert "[index]" in told.grammars[2]
+    assert "on = 0" in told.grammars[2]
+
+
 def test_a_change_that_fails_twice_is_told_and_the_file_is_not_written_anew(tmp_path: Path) -> None:
     wrong = '(edit-file :path "box.ini" :old "off" :new "on")'
     task = "Turn the index off in box.ini."
